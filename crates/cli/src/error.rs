@@ -143,6 +143,9 @@ impl Error {
     /// Whether one sample is at fault, so that leaving it out would help.
     pub(crate) fn is_about_one_sample(&self) -> bool {
         let Self::Engine(error) = self else { return false };
+        if error.ends() {
+            return false;
+        }
         match error {
             EngineError::Sample { .. } | EngineError::Pipeline(PipelineError::Step { .. }) => true,
             // A shard of which a part is damaged.

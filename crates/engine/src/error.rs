@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use forebay_error::{ErrorContext, ErrorKind};
 use forebay_storage::{hint_for, one_line};
+use rustix::io::Errno;
 
 use crate::data::Skipped;
 
@@ -140,6 +141,11 @@ impl Error {
 
     /// Whether this is no error of a sample, which could be skipped instead: everything is to end.
     pub fn ends(&self) -> bool {
+        // The process, or the machine, has too many files open: the file that could not be, too, may be as good as any.
+        let too_many = [Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error);
+        if self.context().errno.is_some_and(|errno| too_many.contains(&errno)) {
+            return true;
+        }
         match self {
             Self::Cancelled | Self::Internal { .. } | Self::Panicked { .. } => true,
             Self::Pipeline(error) => error.ends(),

@@ -7,6 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use forebay_error::{ErrorContext, ErrorKind};
+use rustix::io::Errno;
 
 use crate::url::without_secrets;
 
@@ -263,6 +264,9 @@ fn open_hint(source: &io::Error) -> &'static str {
             "\nhint: check the path; the file may have been moved or deleted since it was listed"
         }
         io::ErrorKind::PermissionDenied => "\nhint: give this user the right to read the file and to enter its folder",
+        _ if Errno::from_io_error(source) == Some(Errno::MFILE) => {
+            "\nhint: raise the limit of open files (`ulimit -n`), or use fewer threads"
+        }
         _ => "",
     }
 }

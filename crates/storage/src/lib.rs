@@ -72,6 +72,8 @@
 //!   grown since; if the file has shrunk, reading fails. Only what is mapped must not shrink while bytes of it are in use.
 //! - One read allocates as much as was asked for, up to the size of the file: whoever does not trust a file's size reads it by
 //!   [`Storage::read_file`] with a limit, or in blocks.
+//! - A quarter of the files that the process may have open (`ulimit -n`) are kept open, however many are read; others are closed and opened again. One that
+//!   was changed meanwhile is then an error.
 //! - An object is read as it was when it was opened: where it was replaced since, reading fails. Stores have no locks: only threads of one
 //!   process are kept apart.
 //! - A throttled storage models bandwidth, seeks and their caps. It does not model that several streams that read one disk
@@ -86,6 +88,7 @@ mod block_cache;
 mod buffer;
 mod cached;
 mod clock;
+mod descriptor;
 mod error;
 mod folder;
 mod local;

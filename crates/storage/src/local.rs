@@ -9,10 +9,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use bytes::Bytes;
 use forebay_allocator::MappedFile;
-use rustix::fs::{self, Advice, AtFlags, FileType, Mode, OFlags, Statx, StatxFlags};
+use rustix::fs::{self, Advice, AtFlags, FileType, OFlags, Statx, StatxFlags};
 use rustix::io::Errno;
 
 use crate::buffer::BufferPool;
+use crate::descriptor::{Descriptor, open_descriptor};
 use crate::page_cache::drop_file_cache;
 use crate::writing::{self, PartialUpload};
 use crate::{DroppedCache, Entry, EntryKind, Error, File, Lock, Result, Status, Storage, Upload, Walk, tree};
@@ -105,7 +106,7 @@ impl LocalStorage {
 
     fn file(&self, descriptor: OwnedFd, path: &Path, status: &Statx, alignment: Option<usize>) -> LocalFile {
         LocalFile {
-            descriptor,
+            descriptor: Descriptor::new(path, descriptor, status),
             path: path.to_path_buf(),
             size: status.stx_size,
             alignment: alignment.unwrap_or(1),
@@ -237,7 +238,9 @@ impl Shared {
 
     /// The whole file as memory; `None` where that cannot be.
     fn map(&self, file: &LocalFile) -> Option<Mapping> {
-        let mapped = usize::try_from(file.size).ok().and_then(|size| MappedFile::new(&file.descriptor, size).ok());
+        let descriptor = file.descriptor.get(OFlags::empty()).ok();
+        let mapped = usize::try_from(file.size).ok().zip(descriptor);
+        let mapped = mapped.and_then(|(size, descriptor)| MappedFile::new(&descriptor, size).ok());
         let Some(mapped) = mapped.map(Arc::new) else {
             self.note_fallback(&file.path, "maps no files");
             return None;
@@ -278,7 +281,7 @@ impl AsRef<[u8]> for Owner {
 /// An open file of this machine.
 #[derive(Debug)]
 struct LocalFile {
-    descriptor: OwnedFd,
+    descriptor: Descriptor,
     path: PathBuf,
     size: u64,
     /// What direct reads are aligned to; 1 for a file that was opened through the page cache.
@@ -315,9 +318,11 @@ impl File for LocalFile {
     }
 
     fn advise_sequential(&self) {
-        if !self.direct.load(Ordering::Relaxed) {
+        if !self.direct.load(Ordering::Relaxed)
+            && let Ok(descriptor) = self.descriptor.get(OFlags::empty())
+        {
             // Only a hint: where it is refused, the same bytes come a little later.
-            let _ = fs::fadvise(&self.descriptor, 0, None, Advice::Sequential);
+            let _ = fs::fadvise(&*descriptor, 0, None, Advice::Sequential);
         }
     }
 }
@@ -325,20 +330,21 @@ impl File for LocalFile {
 impl LocalFile {
     fn read_buffered(&self, offset: u64, length: usize) -> Result<Bytes> {
         let mut buffer = self.shared.pool.take(length, 1).map_err(|_| self.no_memory(offset))?;
+        let descriptor = self.open(offset)?;
         let filled = self
-            .fill(&mut buffer.as_mut_slice()[..length], offset, length)
+            .fill(&descriptor, &mut buffer.as_mut_slice()[..length], offset, length)
             .map_err(|errno| self.read_error(offset, errno))?;
         self.check_filled(offset, length, filled)?;
         if self.uncached {
             // Pages that are part of the next range as well stay. Only a hint: where it is refused, a measurement is too good.
-            let _ = fs::fadvise(&self.descriptor, offset, NonZeroU64::new(length as u64), Advice::DontNeed);
+            let _ = fs::fadvise(&*descriptor, offset, NonZeroU64::new(length as u64), Advice::DontNeed);
         }
         Ok(buffer.into_bytes(0..length))
     }
 
     /// Waits for the pages of a range. The file has its size by now: whoever touches a page beyond its end would not return.
     fn read_mapped(&self, mapping: &Mapping, offset: u64, length: usize) -> Result<Bytes> {
-        let status = fs::fstat(&self.descriptor).map_err(|errno| self.read_error(offset, errno))?;
+        let status = fs::fstat(&*self.open(offset)?).map_err(|errno| self.read_error(offset, errno))?;
         let size = u64::try_from(status.st_size).unwrap_or(0);
         let left = usize::try_from(size.saturating_sub(offset)).unwrap_or(usize::MAX);
         self.check_filled(offset, length, left)?;
@@ -355,10 +361,12 @@ impl LocalFile {
         let wanted = skipped + length;
         let aligned_length = wanted.next_multiple_of(self.alignment);
         let mut buffer = self.shared.pool.take(aligned_length, self.alignment).map_err(|_| self.no_memory(offset))?;
-        let filled = match self.fill(&mut buffer.as_mut_slice()[..aligned_length], offset - skipped as u64, wanted) {
+        let descriptor = self.open(offset)?;
+        let target = &mut buffer.as_mut_slice()[..aligned_length];
+        let filled = match self.fill(&descriptor, target, offset - skipped as u64, wanted) {
             Ok(filled) => filled,
             Err(Errno::INVAL | Errno::OPNOTSUPP) => {
-                self.leave_direct().map_err(|errno| self.read_error(offset, errno))?;
+                self.leave_direct(&descriptor).map_err(|errno| self.read_error(offset, errno))?;
                 return Ok(None);
             }
             Err(errno) => return Err(self.read_error(offset, errno)),
@@ -367,11 +375,17 @@ impl LocalFile {
         Ok(Some(buffer.into_bytes(skipped..wanted)))
     }
 
+    /// The file, open: opened again where it was closed for others.
+    fn open(&self, offset: u64) -> Result<Arc<OwnedFd>> {
+        let flags = if self.direct.load(Ordering::Relaxed) { OFlags::DIRECT } else { OFlags::empty() };
+        self.descriptor.get(flags).map_err(|source| Error::Read { path: self.path.clone(), offset, source })
+    }
+
     /// Reads into `target` until `wanted` bytes are there or the file ends, and says how many are.
-    fn fill(&self, target: &mut [u8], offset: u64, wanted: usize) -> rustix::io::Result<usize> {
+    fn fill(&self, descriptor: &OwnedFd, target: &mut [u8], offset: u64, wanted: usize) -> rustix::io::Result<usize> {
         let mut filled = 0;
         while filled < wanted {
-            match rustix::io::pread(&self.descriptor, &mut target[filled..], offset + filled as u64) {
+            match rustix::io::pread(descriptor, &mut target[filled..], offset + filled as u64) {
                 Ok(0) => break,
                 Ok(count) => filled += count,
                 Err(Errno::INTR) => {}
@@ -383,9 +397,9 @@ impl LocalFile {
         Ok(filled)
     }
 
-    fn leave_direct(&self) -> rustix::io::Result<()> {
-        let flags = fs::fcntl_getfl(&self.descriptor)?;
-        fs::fcntl_setfl(&self.descriptor, flags - OFlags::DIRECT)?;
+    fn leave_direct(&self, descriptor: &OwnedFd) -> rustix::io::Result<()> {
+        let flags = fs::fcntl_getfl(descriptor)?;
+        fs::fcntl_setfl(descriptor, flags - OFlags::DIRECT)?;
         self.direct.store(false, Ordering::Relaxed);
         self.shared.note_fallback(&self.path, "refuses direct reads");
         Ok(())
@@ -407,18 +421,8 @@ impl LocalFile {
     }
 }
 
-/// Opens for reading. `NONBLOCK` changes nothing for regular files, but opening a pipe would otherwise wait for a writer.
-fn open_descriptor(path: &Path, extra: OFlags) -> rustix::io::Result<OwnedFd> {
-    loop {
-        match fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | extra, Mode::empty()) {
-            Err(Errno::INTR) => {}
-            result => return result,
-        }
-    }
-}
-
 fn regular_file_status(descriptor: &OwnedFd, path: &Path) -> Result<Statx> {
-    let wanted = StatxFlags::TYPE | StatxFlags::SIZE | StatxFlags::DIOALIGN;
+    let wanted = StatxFlags::TYPE | StatxFlags::SIZE | StatxFlags::MTIME | StatxFlags::DIOALIGN;
     let status = fs::statx(descriptor, c"", AtFlags::EMPTY_PATH, wanted)
         .map_err(|errno| Error::Open { path: path.to_path_buf(), source: io::Error::from(errno) })?;
     let found = match FileType::from_raw_mode(status.stx_mode.into()) {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use forebay_codec::Tensor;
 use forebay_codec::image::{Encoding, PngEffort, encode};
 
-use crate::support::{FOREBAY, all_photos, command, files, forebay, ran, workspace};
+use crate::support::{FOREBAY, Ran, all_photos, command, files, forebay, ran, workspace};
 
 const BUILD: &str = "build cv --data photos --strategy decoded --shards 2 -o dataset";
 
@@ -229,6 +229,31 @@ fn a_file_that_may_not_grow() {
     assert!(message.contains("File too large"), "{message}");
     assert_no_dataset(here);
     assert!(forebay(here, BUILD).text().starts_with("Built `decoded`"), "and it can be built when there is room");
+}
+
+/// Runs the program where it may have so many files open.
+fn with_open_files(here: &Path, count: u32, arguments: &str) -> Ran {
+    let script = format!("ulimit -n {count} && exec {FOREBAY} {arguments}");
+    ran(Command::new("sh").current_dir(here).args(["-c", &script]))
+}
+
+#[test]
+fn a_data_set_may_have_more_shards_than_files_may_be_open() {
+    let folder = workspace(80);
+    let here = folder.path();
+    with_open_files(here, 40, "build cv --data photos --strategy concatenated --shards 80 -o set").text();
+    assert!(here.join("set/shard-00079.tfrecord").exists());
+    for arguments in [
+        "load set --shuffle --epochs 2",
+        "load set --on-error skip --storage direct",
+        "load set --shuffle --cache liquid:1MB",
+        "export set tars",
+        "inspect set --verify",
+    ] {
+        let loaded = with_open_files(here, 40, &format!("{arguments} --json"));
+        let loaded = loaded.json();
+        assert!(loaded.get("skipped").is_none_or(|skipped| skipped == 0), "{arguments}: {loaded}");
+    }
 }
 
 /// Runs a command on a file system of 4 MB that nobody else sees, after `first`; `None`, with a printed reason, where there can be none.

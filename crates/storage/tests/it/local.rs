@@ -200,3 +200,33 @@ fn what_is_mapped_can_be_dropped_from_the_page_cache() {
     }
     assert!(kept == expected && file.read(77, 100_000).unwrap() == expected[77..100_077]);
 }
+
+/// How many files this process has open at the moment.
+fn open_now() -> usize {
+    std::fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+#[test]
+fn more_files_than_a_process_may_open_are_read() {
+    let expected = pattern(10_000);
+    let (_folder, path) = temporary_file(&expected);
+    for storage in storages() {
+        // The limit of the process is not touched, so this takes more than are kept open under any.
+        let files: Vec<_> = (0..5000).map(|_| storage.open(&path).unwrap()).collect();
+        assert!(open_now() < 4800, "{} are open by {}", open_now(), storage.name());
+        for (number, file) in files.iter().enumerate().chain(files.iter().enumerate().rev()) {
+            assert!(file.read(number as u64, 1000).unwrap() == expected[number..number + 1000], "{}", storage.name());
+        }
+        assert!(open_now() < 4800, "{} are open by {}", open_now(), storage.name());
+        // Those that are open still read what they opened; others have nothing to read that is the same, and say so.
+        let other = path.with_file_name("other");
+        std::fs::write(&other, pattern(10_001)).unwrap();
+        std::fs::rename(&other, &path).unwrap();
+        let read: Vec<_> = files.iter().map(|file| file.read(0, 1000)).collect();
+        assert!(read.iter().flatten().all(|bytes| *bytes == expected[..1000]), "{}", storage.name());
+        let refused: Vec<_> = read.iter().filter_map(|read| read.as_ref().err()).collect();
+        assert!(refused.len() >= 200, "{} of 5000 were closed by {}", refused.len(), storage.name());
+        assert!(refused.iter().all(|error| error.to_string().ends_with("it was changed after it was opened")));
+        std::fs::write(&path, &expected).unwrap();
+    }
+}
