@@ -62,9 +62,13 @@ impl ListArguments {
     }
 }
 
-/// Warns of labels that say nothing; what it said, for JSON.
+/// Warns of files that are not what one may think, and of labels that say nothing; what it said, for JSON.
 pub(crate) fn warnings(listing: &Listing, output: &Output) -> Vec<String> {
-    warn_of_one_class(listing.source(), listing.classes(), listing.len() as u64, output)
+    for text in listing.notices() {
+        output.warn(text);
+    }
+    let labels = warn_of_one_class(listing.source(), listing.classes(), listing.len() as u64, output);
+    listing.notices().iter().cloned().chain(labels).collect()
 }
 
 /// The same of a source that is loaded.

@@ -279,3 +279,36 @@ fn what_lies_in_an_output_folder_decides_nothing_outside_it() {
     forebay(here, "report profile.json --svg-folder plots").text();
     assert_eq!(files(&here.join("elsewhere")), before);
 }
+
+#[test]
+fn images_that_are_left_out_and_hidden_files_that_are_not_are_named() {
+    let folder = workspace(6);
+    let here = folder.path();
+    let command = "build cv --data photos --strategy concatenated --overwrite -o set --json";
+    assert_eq!(forebay(here, command).json()["warnings"], serde_json::json!([]));
+    let photo = files(&here.join("photos")).into_iter().next().unwrap().1;
+    fs::create_dir(here.join("photos/.ipynb_checkpoints")).unwrap();
+    fs::write(here.join("photos/.ipynb_checkpoints/1.jpg"), photo).unwrap();
+    for name in ["scan.TIF", "notes.txt", "animation.gif", "other.tif"] {
+        fs::write(here.join("photos").join(name), "").unwrap();
+    }
+    let built = forebay(here, command);
+    let warnings = built.json()["warnings"].as_array().unwrap().clone();
+    let [left_out, hidden] = &warnings[..] else { panic!("{built:?}") };
+    assert!(left_out.as_str().unwrap().starts_with("3 more images are left out: "), "{left_out}");
+    assert!(left_out.as_str().unwrap().contains("(1 `.gif`, 2 `.tif`)"), "{left_out}");
+    assert!(
+        hidden.as_str().unwrap().starts_with("1 of 7 files is hidden, such as `.ipynb_checkpoints/1.jpg`"),
+        "{hidden}"
+    );
+    assert!(built.stderr.contains("warning: 3 more images are left out"), "{built:?}");
+    // Whoever names one format means it.
+    let named = forebay(here, &format!("{command} --set source.files=**/*.jpg --set source.order=sorted"));
+    assert_eq!(named.json()["warnings"].as_array().unwrap().len(), 1, "{named:?}");
+    fs::create_dir(here.join("scans")).unwrap();
+    fs::write(here.join("scans/1.tiff"), "").unwrap();
+    let none = forebay(here, "load cv --data scans");
+    assert!(none.error(2).contains("l3}`, but there are 1 `.tiff`\n"), "{none:?}");
+    let file = forebay(here, "load cv --data scans/1.tiff");
+    assert!(file.error(2).starts_with("error: `scans/1.tiff` is a file, and not a folder of files\n"), "{file:?}");
+}

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use forebay_pipeline::{Format, Label, Order, Random, Source};
 use forebay_plan::Skipped;
 use forebay_record::{Compression, name_text};
-use forebay_storage::{Folder, Status, Version};
+use forebay_storage::{EntryKind, Folder, Status, Version};
 use globset::GlobBuilder;
 use xxhash_rust::xxh3::Xxh3;
 
@@ -16,6 +16,7 @@ use super::condition::{self, Condition};
 use super::file_list::FileList;
 use super::kept::ReadCache;
 use super::labels::{LabelFunction, LabelValue, label};
+use super::overlooked::{self, Overlooked};
 use super::shards::list_shards;
 use super::sidecar::{self, Sidecars};
 use crate::error::{Error, Result};
@@ -95,6 +96,8 @@ pub struct Listing {
     lost: Vec<Skipped>,
     /// What was read of far shards for it, where it is a loader's.
     kept: Option<Arc<ReadCache>>,
+    /// What whoever made the folder may not expect.
+    notices: Vec<String>,
 }
 
 /// What a listing is made of; see its fields.
@@ -216,6 +219,7 @@ impl Listing {
             Some((folder, names)) => (Folder::new(Arc::clone(root.storage()), folder), Some(names)),
             None => (root, None),
         };
+        let overlooked = Overlooked::default();
         let mut entries = match options.files {
             Some(given) if source.files_are_given() => given.entries(&root, options.on_error, &mut lost)?,
             None if source.files_are_given() => {
@@ -227,14 +231,15 @@ impl Listing {
             Some(_) => return Err(Error::internal("a list of files was given for a source that looks for its own")),
             None => match &names {
                 Some(names) => braces::look_up(&root, names, options.on_error, &mut lost)?,
-                None => walk(source, &root, options.on_error, &mut lost)?,
+                None => walk(source, &root, options.on_error, &mut lost, &overlooked)?,
             },
         };
+        let mut notices = Vec::new();
+        if source.format == Format::Files && !source.files_are_given() {
+            notices.extend(overlooked.notice(source.pattern()).into_iter().chain(overlooked::hidden(&entries)));
+        }
         if entries.is_empty() {
-            return Err(Error::Usage {
-                problem: format!("no file below `{}` matches `{}`", root.path().display(), source.pattern()),
-                remedy: "check the folder, or set `files` in the pipeline's [source]".to_owned(),
-            });
+            return Err(nothing_matches(source, &root, &overlooked));
         }
         let (mut shards, mut compressions, mut classes) = (Vec::new(), Vec::new(), Vec::new());
         if source.format == Format::Files {
@@ -261,7 +266,7 @@ impl Listing {
         sidecars.check(&mut entries, &root, options.on_error, &mut lost)?;
         let source = source.clone();
         let mut listing =
-            Self { root, named_root, source, sidecars, entries, shards, compressions, classes, lost, kept };
+            Self { root, named_root, source, sidecars, entries, shards, compressions, classes, lost, kept, notices };
         sidecar::check_there(&listing)?;
         listing.add_sidecars();
         if listing.source.format == Format::Parquet {
@@ -314,8 +319,8 @@ impl Listing {
     pub(super) fn of_parts(parts: Parts, source: &Source, reach: Reach) -> Result<Self> {
         let Parts { root, named_root, entries, shards, compressions, classes, lost } = parts;
         let sidecars = Sidecars::new(source, reach)?;
-        let (source, kept) = (source.clone(), None);
-        Ok(Self { root, named_root, source, sidecars, entries, shards, compressions, classes, lost, kept })
+        let (source, kept, notices) = (source.clone(), None, Vec::new());
+        Ok(Self { root, named_root, source, sidecars, entries, shards, compressions, classes, lost, kept, notices })
     }
 
     /// How each shard is compressed.
@@ -326,6 +331,11 @@ impl Listing {
     /// What was read of far shards, and is wanted once more.
     pub(super) fn kept(&self) -> Option<&ReadCache> {
         self.kept.as_deref()
+    }
+
+    /// What to know about the files that were listed, and those beside them that were not.
+    pub fn notices(&self) -> &[String] {
+        &self.notices
     }
 
     /// The folder.
@@ -440,8 +450,30 @@ const SHARD_SHIFT: u32 = 44;
 /// What is known of a file that is not there.
 const NOTHING: Status = Status { bytes: 0, version: Version(0) };
 
-/// The files that the source's pattern finds, by name.
-fn walk(source: &Source, root: &Folder, on_error: OnError, lost: &mut Vec<Skipped>) -> Result<Vec<Entry>> {
+/// What to say where the source has no file.
+fn nothing_matches(source: &Source, root: &Folder, overlooked: &Overlooked) -> Error {
+    let path = root.path().display();
+    if let Ok(Some(EntryKind::File)) = root.storage().kind(root.path()) {
+        return Error::Usage {
+            problem: format!("`{path}` is a file, and not a folder of files"),
+            remedy: "name the folder that it lies in".to_owned(),
+        };
+    }
+    let found = overlooked.found().map_or_else(String::new, |found| format!(", but there are {found}"));
+    Error::Usage {
+        problem: format!("no file below `{path}` matches `{}`{found}", source.pattern()),
+        remedy: "check the folder, or set `files` in the pipeline's [source]".to_owned(),
+    }
+}
+
+/// The files that the source's pattern finds, by name; what it does not find and looks like an image is overlooked.
+fn walk(
+    source: &Source,
+    root: &Folder,
+    on_error: OnError,
+    lost: &mut Vec<Skipped>,
+    overlooked: &Overlooked,
+) -> Result<Vec<Entry>> {
     let glob = GlobBuilder::new(source.pattern())
         .literal_separator(true)
         .empty_alternates(true)
@@ -452,7 +484,13 @@ fn walk(source: &Source, root: &Folder, on_error: OnError, lost: &mut Vec<Skippe
             remedy: "write it like `**/*.{jpg,png}`".to_owned(),
         })?;
     let matcher = glob.compile_matcher();
-    let wanted = |below: &Path| matcher.is_match(below);
+    let wanted = |below: &Path| {
+        let is_wanted = matcher.is_match(below);
+        if !is_wanted {
+            overlooked.note(below);
+        }
+        is_wanted
+    };
     let mut files = Vec::new();
     for found in root.storage().walk(root.path(), &wanted) {
         match found {

@@ -15,6 +15,7 @@ mod listing;
 mod manifest;
 mod mix;
 mod open_shards;
+mod overlooked;
 mod parquet;
 mod reader;
 mod scans;
