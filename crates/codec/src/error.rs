@@ -46,7 +46,10 @@ pub enum Error {
         hint: &'static str,
     },
     /// A limit that the caller set was exceeded; nothing was allocated for it.
-    #[error("{what} is `{found}`, over the limit of `{limit}`\nhint: raise the limit if the file is trusted")]
+    #[error(
+        "{what} is `{found}`, over the limit of `{limit}`\nhint: raise the limit if the file is trusted{}",
+        option_for(what)
+    )]
     Limit {
         /// What was counted.
         what: &'static str,
@@ -127,6 +130,15 @@ fn format_message(format: &str, problem: &str, offset: Option<usize>, truncated:
     format!("{format} {state}{at}: {problem}{hint}")
 }
 
+/// What the limit is called where it is a parameter.
+fn option_for(what: &str) -> &'static str {
+    match what {
+        "the number of pixels" => ": `max_pixels` of the step that decodes it",
+        "audio samples" => ": `max_samples` of the step that decodes it",
+        _ => "",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -145,5 +157,7 @@ mod tests {
             error.to_string(),
             "pixels is `10`, over the limit of `5`\nhint: raise the limit if the file is trusted"
         );
+        let error = Error::Limit { what: "the number of pixels", found: 10, limit: 5 };
+        assert!(error.to_string().ends_with("trusted: `max_pixels` of the step that decodes it"), "{error}");
     }
 }

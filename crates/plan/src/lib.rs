@@ -139,7 +139,7 @@ pub use mix::{
     mix_unknown,
 };
 pub use money::{Cost, Prices};
-pub use notices::notices;
+pub use notices::{mix_notices, notices};
 pub use objective::{Objective, RankedStrategy, Ranking, Weights, rank};
 pub use pareto::pareto_front;
 pub use plan::{Plan, plan};

@@ -25,6 +25,20 @@ pub fn notices(profile: &Profile) -> Result<Vec<String>> {
     Ok(uncached(profile)?.into_iter().chain(far(profile)).collect())
 }
 
+/// The same for whoever relies on a mix of formats, which is found by the cost model alone: with what others did to the measurement, too.
+pub fn mix_notices(profile: &Profile) -> Result<Vec<String>> {
+    let summaries = summarize(profile, None)?;
+    let disturbed = summaries.iter().filter(|summary| summary.disturbed).count();
+    let disturbance = (disturbed > 0).then(|| {
+        format!(
+            "Other programs disturbed every run of {disturbed} of {} strategies when the profile was measured, so that the model's costs \
+             may be off, and with them the shares and the prediction. Measure again on an idle machine before you rely on them.",
+            summaries.len()
+        )
+    });
+    Ok(disturbance.into_iter().chain(notices(profile)?).collect())
+}
+
 /// That the data lies in a store, but what was built of it for measuring on a disk of this machine: files and shards were not compared on
 /// the same storage.
 fn far(profile: &Profile) -> Option<String> {
@@ -34,7 +48,7 @@ fn far(profile: &Profile) -> Option<String> {
     }
     let each = if samples_are_objects(profile) { "; each of these is a request" } else { "" };
     Some(format!(
-        "The data lies in `{root}`, but strategies that build shards were measured on the local disk (`--work`), and only source files \
+        "The data lies in `{root}`, but strategies that build shards were measured on the local disk (`--work-dir`), and only source files \
          were read from there{each}. For shards that lie in the store, too, plan with its latency: `forebay plan --what-if latency=50ms`, \
          say (in Python `what_if={{\"latency\": \"50ms\"}}`); `forebay probe` measures it."
     ))

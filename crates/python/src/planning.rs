@@ -1,8 +1,8 @@
 //! Planning: arithmetic on profiles. JSON in, JSON out.
 
 use forebay_plan::{
-    AdviceOptions, LowerQuality, Measured, MixFormat, MixLimits, MixMode, Objective, Profile, Rate, Stalls, mix_by,
-    mix_formats, mix_limits,
+    AdviceOptions, LowerQuality, Measured, Mix, MixFormat, MixLimits, MixMode, Objective, Profile, Rate, Stalls,
+    mix_by, mix_formats, mix_limits, mix_notices,
 };
 use pyo3::prelude::*;
 use serde::Serialize;
@@ -103,7 +103,17 @@ pub(crate) fn mix(py: Python<'_>, profile: &str, wanted: MixWanted) -> PyResult<
         trainer_samples_per_second: wanted.trainer,
         ..mix_limits(&profile, wanted.buffer_bytes)
     };
-    Ok(json(&mix_by(mode, &formats, &limits).map_err(|error| errors::plan(py, &error))?))
+    let mix = mix_by(mode, &formats, &limits).map_err(|error| errors::plan(py, &error))?;
+    let notices = mix_notices(&profile).map_err(|error| errors::plan(py, &error))?;
+    Ok(json(&FoundMix { mix, notices }))
+}
+
+/// A mix, and what its profile leaves open.
+#[derive(Serialize)]
+struct FoundMix {
+    #[serde(flatten)]
+    mix: Mix,
+    notices: Vec<String>,
 }
 
 /// Every strategy of a profile: its rank, the Pareto front, what an encoding saves.

@@ -50,7 +50,11 @@ pub(super) fn recommendation(group: &Group, prefix: &str, experiment: bool) -> S
         if let Some(cost) = best.cost {
             tiles.push(tile(units::number(cost.total), "in total, in the currency of the prices"));
         }
-        let what = if there.is_some() { "samples per second expected there" } else { "samples per second" };
+        let what = match there {
+            Some(_) => "samples per second expected there",
+            None if best.summary.disturbed || best.summary.runs == 0 => "samples per second, by the cost model",
+            None => "samples per second",
+        };
         tiles.push(tile(units::number(best.samples_per_second()), what));
         let speedup = there.map_or(best.summary.speedup, |there| there.speedup);
         if let Some(speedup) = speedup.filter(|_| !best.summary.split.keeps_files()) {

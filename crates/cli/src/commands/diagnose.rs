@@ -55,7 +55,7 @@ pub(crate) struct Arguments {
     /// Shell command that trains on batches in memory, and prints its samples per second as the last line
     #[arg(long, value_name = "COMMAND", conflicts_with = "trainer")]
     trainer_command: Option<String>,
-    /// Duration of each of the five measurements in seconds
+    /// Duration of each of the measurements in seconds
     #[arg(long, value_name = "SECONDS", help_heading = MEASUREMENT, default_value_t = 2.0, value_parser = run_seconds)]
     seconds: f64,
     /// Number of samples per batch

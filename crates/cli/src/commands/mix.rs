@@ -10,10 +10,11 @@ use forebay_engine::data::Listing;
 use forebay_engine::mix::MixTrial;
 use forebay_pipeline::{Pipeline, Strategy, preset};
 use forebay_plan::{
-    Mix, MixBound, MixFormat, MixLimits, MixMode, MixShare, Profile, mix_by, mix_formats, mix_limits, mix_unknown,
-    units,
+    Mix, MixBound, MixFormat, MixLimits, MixMode, MixRates, MixShare, Profile, mix_by, mix_formats, mix_limits,
+    mix_notices, mix_unknown, units,
 };
 use forebay_storage::parse_bytes;
+use serde::Serialize;
 
 use super::plan::read_profile;
 use crate::arguments::{
@@ -128,6 +129,14 @@ impl Arguments {
     }
 }
 
+/// What was found, and what it leaves open.
+#[derive(Debug, Serialize)]
+struct Outcome {
+    #[serde(flatten)]
+    mix: Mix,
+    notices: Vec<String>,
+}
+
 pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
     let profile = read_profile(&arguments.profile)?;
     let limits = MixLimits {
@@ -145,8 +154,10 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
     // Of formats that were named, nothing else was to be considered.
     let all = arguments.formats.is_empty();
     let unknown = if all { mix_unknown(&profile, arguments.max_lossy_share) } else { Vec::new() };
-    output.present(&found, |found, page| {
+    let notices = mix_notices(&profile).map_err(|source| Error::Plan { about: String::new(), source })?;
+    output.present(&Outcome { mix: found, notices }, |Outcome { mix: found, notices }, page| {
         show(found, storage.as_ref(), &unknown, arguments.trainer, page);
+        page.warnings(notices);
         show_sweep(found, page);
         page.next_step("Next, build the data set:", &next_command(arguments, &profile, found));
     })
@@ -266,8 +277,11 @@ fn show_sweep(found: &Mix, page: &mut Page) {
     let mut table = Table::new(&head.collect::<Vec<_>>());
     let allowed = found.sweep.iter().filter(|rates| rates.within_limits);
     let best = allowed.map(|rates| rates.samples_per_second).fold(0.0, f64::max);
+    // Of several that are as good, one.
+    let is_best = |rates: &MixRates| rates.within_limits && rates.samples_per_second >= best;
+    let marked = found.sweep.iter().position(is_best);
     let rate = |rate: Option<f64>| rate.map_or("-".to_owned(), units::number);
-    for rates in &found.sweep {
+    for (number, rates) in found.sweep.iter().enumerate() {
         let share = rates.shares.iter().find(|share| share.format == large.format).map_or(0.0, |share| share.share);
         let mut cells = vec![
             units::percent(share),
@@ -279,7 +293,7 @@ fn show_sweep(found: &Mix, page: &mut Page) {
         ];
         cells.extend(rates.trainer_utilization.filter(|_| has_trainer).map(units::percent));
         cells.extend((!all_allowed).then(|| if rates.within_limits { "yes" } else { "no" }.to_owned()));
-        table.row(cells, rates.within_limits && rates.samples_per_second >= best);
+        table.row(cells, marked == Some(number));
     }
     page.table(&table);
 }

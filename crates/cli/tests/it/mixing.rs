@@ -11,7 +11,9 @@ fn a_mix_is_chosen_built_and_loaded() {
     forebay(here, profile).text();
     let measuring = "mix profile.json --buffer 1MB --samples 30 --batch-size 4 --seconds 0";
     let mix = forebay(here, &format!("{measuring} --json")).json();
-    assert_keys(&mix, "shares predicted_samples_per_second measured_samples_per_second bound_by sweep");
+    assert_keys(&mix, "shares predicted_samples_per_second measured_samples_per_second bound_by sweep notices");
+    // Of data that fits in memory, and was read as if it did not.
+    assert!(mix["notices"].to_string().contains("the data fits in memory"), "{mix}");
     assert_keys(&mix["shares"][0], "format share");
     let rates = "shares load decode samples_per_second cpu_utilization storage_utilization trainer_utilization \
                  within_limits";

@@ -78,6 +78,33 @@ fn the_page_needs_nothing_else_and_says_what_to_do() {
 }
 
 #[test]
+fn what_others_disturbed_is_not_shown_as_measured() {
+    let folder = workspace(10);
+    let here = folder.path();
+    let name = profile(here, 2, "none", "--strategy decoded");
+    let mut found: serde_json::Value = serde_json::from_str(&read(here, &name)).unwrap();
+    let runs = |found: &mut serde_json::Value, cores: f64| {
+        for run in found["strategies"][0]["runs"].as_array_mut().unwrap() {
+            run["others"] = serde_json::json!({"cores": cores, "disk_bytes_per_second": 0.0});
+        }
+    };
+    let page = |found: &serde_json::Value| {
+        std::fs::write(here.join("disturbed.json"), found.to_string()).unwrap();
+        forebay(here, "report disturbed.json").text();
+        read(here, "report.html")
+    };
+    runs(&mut found, 0.0);
+    let quiet = page(&found);
+    assert!(!quiet.contains("by the model: not run, or always disturbed") && !quiet.contains(">≈ "));
+    runs(&mut found, 1.5);
+    let busy = page(&found);
+    assert!(busy.contains("by the model: not run, or always disturbed") && busy.contains(">≈ "));
+    assert!(busy.contains("samples per second, by the cost model</span>"));
+    let mixed = forebay(here, "mix disturbed.json --predict --format decoded --json").json();
+    assert!(mixed["notices"].to_string().contains("disturbed every run of 1 of 1 strategies"), "{mixed}");
+}
+
+#[test]
 fn several_profiles_are_compared() {
     let folder = workspace(10);
     let here = folder.path();

@@ -3,7 +3,7 @@
 use forebay_error::ErrorKind;
 use forebay_plan::{
     Bound, Caching, FirstBatch, Objective, Others, Profile, Run, Runs, Stats, StrategyProfile, Summary,
-    break_even_epochs, first_batches, plan, rank, rate_with_spread, summarize,
+    break_even_epochs, first_batches, mix_notices, notices, plan, rank, rate_with_spread, summarize,
 };
 
 use crate::profiles::{close, presto_cv, profile, strategy};
@@ -53,7 +53,11 @@ fn disturbed_runs_count_only_where_there_are_no_others() {
     assert!(!busy_disk(400_000_000, 150e6).is_disturbed(), "little beside its own");
     assert!(!busy_disk(0, 50e6).is_disturbed());
     measured.runs.remove(1);
-    let found = plan(&profile(100, vec![measured]), &Objective::default()).unwrap();
+    let measured = profile(100, vec![measured]);
+    let said = mix_notices(&measured).unwrap();
+    assert!(said[0].starts_with("Other programs disturbed every run of 1 of 1 strategies"), "{said:?}");
+    assert_eq!(said[1..], notices(&measured).unwrap());
+    let found = plan(&measured, &Objective::default()).unwrap();
     assert!(found.ranking[0].summary.disturbed);
     assert!(found.reason.contains("Other programs disturbed every run of 1 of 1 strategies"), "{}", found.reason);
 }

@@ -90,11 +90,13 @@ impl Subject<'_> {
             let summary = &one.ranked.summary;
             let rate = summary.samples_per_second;
             let how = match summary.runs {
+                _ if summary.disturbed => "by the cost model: other programs disturbed every run".to_owned(),
                 0 => "by the cost model".to_owned(),
                 runs => format!("measured over {}", units::counted(runs as u64, "run")),
             };
             let tip = format!("{}: {} {how}", summary.name, units::samples_per_second(rate));
-            let mut bar = Bar::simple(rate, 0, units::number(rate), tip);
+            let series = if by_model(summary) { MODELED } else { 0 };
+            let mut bar = Bar::simple(rate, series, about(summary), tip);
             bar.spread = spread(summary);
             bar.mark = summary.predicted_samples_per_second.map(|predicted| {
                 let error = or_dash(summary.prediction_error, units::signed_percent);
@@ -110,7 +112,7 @@ impl Subject<'_> {
             let summary = &one.ranked.summary;
             vec![
                 summary.name.clone(),
-                units::number(summary.samples_per_second),
+                about(summary),
                 or_dash(spread(summary), |(least, most)| {
                     format!("{} to {}", units::number(least), units::number(most))
                 }),
@@ -121,6 +123,14 @@ impl Subject<'_> {
                 or_dash(one.deserialize_share, units::percent),
             ]
         };
+        let mut legend = vec![
+            (Key::Block(0), "measured".to_owned()),
+            (Key::Spread, "slowest to fastest: of the runs, or by the model".to_owned()),
+            (Key::Cross, "predicted".to_owned()),
+        ];
+        if self.strategies().iter().any(|one| by_model(&one.ranked.summary)) {
+            legend.insert(1, (Key::Block(MODELED), "by the model: not run, or always disturbed".to_owned()));
+        }
         Plot {
             id: "throughput",
             title: "Measured and predicted",
@@ -129,11 +139,7 @@ impl Subject<'_> {
                 .to_owned(),
             figure: Figure::Bars(Bars {
                 panels: vec![Panel { title: String::new(), quantity: Quantity::Rate, rows }],
-                legend: vec![
-                    (Key::Block(0), "measured".to_owned()),
-                    (Key::Spread, "slowest to fastest: of the runs, or by the model".to_owned()),
-                    (Key::Cross, "predicted".to_owned()),
-                ],
+                legend,
             }),
             grid: self.grid(
                 &[
@@ -211,4 +217,18 @@ impl Subject<'_> {
 fn spread(summary: &Summary) -> Option<(f64, f64)> {
     let (least, most) = (summary.min_samples_per_second, summary.max_samples_per_second);
     (summary.runs != 1 && least < most).then_some((least, most))
+}
+
+/// The color of what no run says.
+const MODELED: usize = 6;
+
+/// Whether a throughput is the cost model's: nothing was run, or others disturbed every run.
+fn by_model(summary: &Summary) -> bool {
+    summary.disturbed || summary.runs == 0
+}
+
+/// A throughput, with a sign where it stands for runs that others disturbed: as in the table of the program.
+fn about(summary: &Summary) -> String {
+    let rate = units::number(summary.samples_per_second);
+    if summary.disturbed { format!("≈ {rate}") } else { rate }
 }
