@@ -57,6 +57,19 @@ fn an_experiment_goes_on_where_it_was_stopped() {
     let rate = |outcome: &Value| outcome["findings"][0]["samples_per_second"].as_f64();
     assert_eq!(rate(&first), rate(&again), "what was measured stays");
 
+    // What others disturbed is said, and marked.
+    let first_profile = here.join("experiment-caching/01-none.json");
+    let mut disturbed: Value = serde_json::from_str(&std::fs::read_to_string(&first_profile).unwrap()).unwrap();
+    for run in disturbed["strategies"][0]["runs"].as_array_mut().unwrap() {
+        run["others"] = serde_json::json!({"cores": 1.5, "disk_bytes_per_second": 0.0});
+    }
+    std::fs::write(&first_profile, disturbed.to_string()).unwrap();
+    let busy = forebay(here, command.strip_suffix(" --json").unwrap());
+    assert!(
+        busy.text().contains("- Other programs disturbed every run of ") && busy.stdout.contains("  ≈ "),
+        "{busy:?}"
+    );
+
     let other = command.replace("--samples 8", "--samples 9");
     let refused = forebay(here, &other);
     assert!(refused.error(2).contains("with other settings") && refused.error(2).contains("--restart"), "{refused:?}");
@@ -102,6 +115,10 @@ fn every_kind_runs() {
     let found = run(&format!("sample-count cv {FEW} --strategy resized --counts 2,4,8"));
     assert_eq!(names(&found), ["samples-2", "samples-4", "samples-8"]);
     assert!(report("sample-count").contains("id=\"sample-count\""));
+    // Of files that are too few for as many parts, each part is measured once.
+    let three = FEW.replace("--samples 8", "--samples 3");
+    let few = forebay(here, &format!("experiment sample-count cv {three} --strategy resized --dry-run -o few --json"));
+    assert_eq!(names(&few.json()), ["samples-1", "samples-3"]);
     said(&found, &["samples are enough: from there on `resized` gives ", "8 samples may be too few: `resized` gives "]);
 
     let found = run(&format!("shuffle cv {FEW} --strategy resized --windows 1MB,8MB"));
@@ -113,7 +130,14 @@ fn every_kind_runs() {
     let found = run(&format!("add-step cv {FEW} --step grayscale --at center_pixels"));
     assert_eq!(names(&found), ["without", "before-center_pixels", "after-center_pixels"]);
     assert!(strategies_of(&found, "before-center_pixels").contains(&"grayscaled".to_owned()));
-    said(&found, &["The step is best before `center_pixels`: ", "The step is best after `center_pixels`: "]);
+    said(
+        &found,
+        &[
+            "The step is best before `center_pixels`: ",
+            "The step is best after `center_pixels`: ",
+            "The step may as well be before ",
+        ],
+    );
 }
 
 #[test]

@@ -54,9 +54,8 @@ impl Estimate {
         } else {
             format!("{} strategies", units::count(strategies as u64))
         };
-        format!(
-            "measuring {strategies} takes {least} to {most}, builds included: longer if other programs disturb runs"
-        )
+        let time = if least == most { least } else { format!("{least} to {most}") };
+        format!("measuring {strategies} takes {time}, builds included: longer if other programs disturb runs")
     }
 }
 

@@ -104,12 +104,14 @@ pub(super) fn more_compressions(runs: &[PlannedRun], profiles: &[Profile], findi
 
 fn compression(tried: &Tried) -> String {
     let best = tried.best;
-    let Some((plain, format)) = best.strategy.split_once('+') else {
-        return format!("Compression gains no speed: as it is {}.", tried.words());
-    };
+    let as_it_is = |words: String| format!("Compression gains no speed: as it is {words}.");
+    let Some((plain, format)) = best.strategy.split_once('+') else { return as_it_is(tried.words()) };
+    let rate = tried.rate_of(plain);
+    if let Some(rate) = rate.filter(|rate| tried.rate() <= rate * (1.0 + NOISE)) {
+        return as_it_is(format!("`{plain}` gives {}", units::samples_per_second(rate)));
+    }
     let saved = best.space_saving.filter(|saved| *saved > 0.0);
     let saved = saved.map_or_else(String::new, |saved| format!(" in {} less storage", units::percent(saved)));
-    let rate = tried.rate_of(plain);
     let factor = rate.map_or_else(String::new, |rate| format!(", {} `{plain}` as it is", times(tried.rate(), rate)));
     format!("`{format}` is best: {}{factor}{saved}.", tried.words())
 }
@@ -183,7 +185,7 @@ fn shuffle(tried: &[Tried]) -> Option<String> {
     let cost = if lost > NOISE { units::percent(lost) } else { "next to nothing".to_owned() };
     let [rate, before] = [rate, in_order.rate()].map(units::number);
     Some(format!(
-        "Shuffling costs `{strategy}` {cost} in windows of {}: {rate} of {before} samples/s.",
+        "Shuffling costs `{strategy}` {cost} in windows of {}: {rate} samples/s, and {before} in order.",
         units::bytes(bytes as f64)
     ))
 }
@@ -193,5 +195,12 @@ fn added(tried: &[Tried], at: &str) -> Option<String> {
     let best = with.iter().max_by(|one, other| one.rate().total_cmp(&other.rate()))?;
     let side = if best.run.name.starts_with("before-") { "before" } else { "after" };
     let factor = times(best.rate(), without.rate());
+    let alike = with.iter().all(|one| one.rate() >= best.rate() * (1.0 - NOISE));
+    if alike && with.len() > 1 {
+        return Some(format!(
+            "The step may as well be before `{at}` as after it: {}, {factor} the fastest without it.",
+            best.words()
+        ));
+    }
     Some(format!("The step is best {side} `{at}`: {}, {factor} the fastest without it.", best.words()))
 }

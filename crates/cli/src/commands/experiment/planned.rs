@@ -210,11 +210,12 @@ impl Kind {
                     ));
                 }
                 let all = run.samples.min(files);
-                let counts = if counting.counts.is_empty() {
-                    [8, 4, 2, 1].map(|part| (all / part).max(1)).to_vec()
-                } else {
-                    counting.counts.clone()
-                };
+                let mut counts = counting.counts.clone();
+                if counts.is_empty() {
+                    counts.extend([8, 4, 2, 1].map(|part| (all / part).max(1)));
+                    // Of few files, some parts are as small.
+                    counts.dedup();
+                }
                 let counted =
                     |&samples: &u64| PlannedRun { name: format!("samples-{samples}"), samples, ..run.clone() };
                 Ok(counts.iter().map(counted).collect())

@@ -16,6 +16,8 @@ pub(super) struct Finding {
     pub(super) pipeline: String,
     pub(super) strategy: String,
     pub(super) samples_per_second: f64,
+    /// Whether other programs disturbed every run, so that the throughput is the cost model's.
+    pub(super) disturbed: bool,
     pub(super) bytes_per_sample: f64,
     pub(super) storage_bytes_total: u64,
     pub(super) prep_seconds_total: f64,
@@ -44,6 +46,7 @@ pub(super) fn findings(runs: &[PlannedRun], profiles: &[Profile]) -> Result<Vec<
                 compress_bytes_per_second: analyzed.compress_bytes_per_second,
                 decompress_bytes_per_second: analyzed.decompress_bytes_per_second,
                 samples_per_second: summary.samples_per_second,
+                disturbed: summary.disturbed,
                 bytes_per_sample: analyzed.bytes_per_sample,
                 storage_bytes_total: summary.storage_bytes_total,
                 prep_seconds_total: summary.prep_seconds_total,
@@ -55,9 +58,12 @@ pub(super) fn findings(runs: &[PlannedRun], profiles: &[Profile]) -> Result<Vec<
     Ok(all)
 }
 
+fn finding<'f>(findings: &'f [Finding], run: &str, strategy: &str) -> Option<&'f Finding> {
+    findings.iter().find(|finding| finding.run == run && finding.strategy == strategy)
+}
+
 fn rate_of(findings: &[Finding], run: &str, strategy: &str) -> Option<f64> {
-    let found = findings.iter().find(|finding| finding.run == run && finding.strategy == strategy);
-    found.map(|finding| finding.samples_per_second)
+    finding(findings, run, strategy).map(|finding| finding.samples_per_second)
 }
 
 /// The names in order, each once.
@@ -94,7 +100,28 @@ pub(super) fn remarks(kind: &Kind, runs: &[PlannedRun], profiles: &[Profile], fi
         Kind::AddStep(_) => remarks.extend(step_cost(findings)),
         Kind::Strategies(_) | Kind::SampleCount(_) => {}
     }
+    // What was found may be nothing but that.
+    let after_first = remarks.len().min(1);
+    remarks.splice(after_first..after_first, disturbance(findings));
     remarks
+}
+
+/// That other programs disturbed what was measured, where they did.
+fn disturbance(findings: &[Finding]) -> Option<String> {
+    let disturbed = findings.iter().filter(|finding| finding.disturbed).count();
+    (disturbed > 0).then(|| {
+        format!(
+            "Other programs disturbed every run of {disturbed} of these {} measurements, marked `≈`: those figures are predicted by the cost \
+             model, and may be wrong. Measure again on an idle machine (`--restart`) before you rely on them.",
+            findings.len()
+        )
+    })
+}
+
+/// The throughput of a strategy, with a sign where it is the cost model's because others disturbed every run.
+fn rate_words(finding: &Finding) -> String {
+    let rate = units::number(finding.samples_per_second);
+    if finding.disturbed { format!("≈ {rate}") } else { rate }
 }
 
 /// The strategies for which `to` gives the most and the least against `from`.
@@ -257,7 +284,7 @@ fn rates_table(outcome: &Outcome) -> Table {
     for &row in rows {
         let cell = |&column: &&str| {
             let (run, strategy) = if turned { (row, column) } else { (column, row) };
-            rate_of(&outcome.findings, run, strategy).map_or_else(|| "-".to_owned(), units::number)
+            finding(&outcome.findings, run, strategy).map_or_else(|| "-".to_owned(), rate_words)
         };
         table.row(std::iter::once(row.to_owned()).chain(columns.iter().map(cell)).collect::<Vec<_>>(), false);
     }
@@ -287,7 +314,7 @@ fn formats_table(outcome: &Outcome) -> Table {
             dash(finding.compression_ratio, units::number),
             dash(finding.compress_bytes_per_second, units::bytes_per_second),
             dash(finding.decompress_bytes_per_second, units::bytes_per_second),
-            units::number(finding.samples_per_second),
+            rate_words(finding),
             dash(finding.throughput_factor, |factor| format!("{}×", units::number(factor))),
             units::bytes(finding.storage_bytes_total as f64),
             dash(finding.space_saving, units::percent),
