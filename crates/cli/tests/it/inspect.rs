@@ -184,6 +184,35 @@ fn what_is_not_read_is_named() {
 }
 
 #[test]
+fn nothing_is_called_damaged_or_whole_that_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    let text = |letter: fn(u16) -> [u8; 2]| "\u{feff}a text\n".encode_utf16().flat_map(letter).collect::<Vec<_>>();
+    for (name, content) in [("little.txt", text(u16::to_le_bytes)), ("big.txt", text(u16::to_be_bytes))] {
+        fs::write(here.join(name), content).unwrap();
+        // Its first two bytes pass for the start of MPEG audio.
+        assert_eq!(forebay(here, &format!("inspect {name} --json")).json()["format"], "text", "{name}");
+    }
+    let wave = [
+        &b"RIFF\x2c\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0\x40\x1f\0\0\x80\x3e\0\0\x02\0\x10\0data\x08\0\0\0"[..],
+        &[0; 8],
+    ]
+    .concat();
+    fs::write(here.join("whole.wav"), &wave).unwrap();
+    assert_eq!(forebay(here, "inspect whole.wav --json").json()["samples"], 4);
+    fs::write(here.join("cut.wav"), &wave[..wave.len() - 4]).unwrap();
+    let cut = forebay(here, "inspect cut.wav");
+    assert!(cut.stdout.contains("ends after `4` of `8` bytes"), "{cut:?}");
+    assert!(cut.stderr.starts_with("error: `cut.wav` is damaged: 1 problem found"), "{cut:?}");
+    // An array that cannot be read is as whole as any.
+    fs::create_dir(here.join("arrays")).unwrap();
+    let header = b"\x93NUMPY\x01\0v\0{'descr': '>f4', 'fortran_order': False, 'shape': (1,), }";
+    fs::write(here.join("arrays/big.npy"), [&header[..], &[b' '; 60], b"\n\0\0\0\0"].concat()).unwrap();
+    let foreign = forebay(here, "inspect arrays");
+    assert!(foreign.stderr.starts_with("error: `arrays` has 1 problem\n"), "{foreign:?}");
+}
+
+#[test]
 fn a_folder_of_everything_and_of_links_that_lead_nowhere() {
     let folder = workspace(4);
     let here = folder.path();

@@ -108,6 +108,13 @@ impl Wave<'_> {
     fn instants(&self) -> usize {
         self.data.len() / (self.sample.bytes() * self.channels)
     }
+
+    /// An error where samples are missing at the end.
+    fn cut(&self) -> Option<Error> {
+        let claimed = self.claimed.filter(|claimed| *claimed > self.data.len())?;
+        let problem = format!("it ends after `{}` of `{claimed}` bytes of samples", self.data.len());
+        Some(Error::truncated(FORMAT, problem, self.offset + self.data.len()))
+    }
 }
 
 /// What the file says whose RIFF starts at `start` of `bytes` (after a tag).
@@ -115,7 +122,8 @@ pub(super) fn inspect(bytes: &[u8], start: usize) -> Result<AudioHeader> {
     let wave = parse(bytes, start)?;
     let claimed = wave.claimed.map(|bytes| bytes / (wave.sample.bytes() * wave.channels));
     let samples = Some(claimed.unwrap_or_else(|| wave.instants()) as u64);
-    Ok(AudioHeader { format: AudioFormat::Wav, rate_hz: wave.rate_hz, channels: wave.channels, samples, damage: None })
+    let (rate_hz, channels, damage) = (wave.rate_hz, wave.channels, wave.cut());
+    Ok(AudioHeader { format: AudioFormat::Wav, rate_hz, channels, samples, damage })
 }
 
 /// Decodes the file whose RIFF starts at `start` of `bytes` (after a tag).
@@ -128,13 +136,7 @@ pub(super) fn decode(bytes: &[u8], start: usize, sink: &mut Sink<'_>) -> Result<
     for piece in whole.chunks(wave.sample.bytes() * wave.channels * (1 << 15)) {
         sink.extend(piece.len() / wave.sample.bytes(), |samples| to_int16(wave.sample, piece, samples))?;
     }
-    match wave.claimed {
-        Some(claimed) if claimed > wave.data.len() => {
-            let problem = format!("it ends after `{}` of `{claimed}` bytes of samples", wave.data.len());
-            Err(Error::truncated(FORMAT, problem, wave.offset + wave.data.len()))
-        }
-        _ => Ok(()),
-    }
+    wave.cut().map_or(Ok(()), Err)
 }
 
 fn to_int16(sample: Sample, from: &[u8], to: &mut [i16]) {

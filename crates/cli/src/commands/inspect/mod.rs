@@ -107,10 +107,13 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
     output.present(&outcome, Outcome::show)?;
     match outcome.problems().len() {
         0 => Ok(()),
-        problems => Err(Error::Format {
-            path: path.clone(),
-            problem: format!("is damaged: {} found", units::counted(problems as u64, "problem")),
-        }),
+        problems => {
+            let problems = units::counted(problems as u64, "problem");
+            // Of a folder, files that are whole may be what cannot be read, and links that lead nowhere.
+            let is_folder = matches!(outcome, Outcome::Images(_) | Outcome::Files(_));
+            let problem = if is_folder { format!("has {problems}") } else { format!("is damaged: {problems} found") };
+            Err(Error::Format { path: path.clone(), problem })
+        }
     }
 }
 
@@ -240,8 +243,8 @@ fn foreign(path: &Path, head: &[u8]) -> Error {
 fn unknown(path: &Path) -> Error {
     Error::usage(
         format!("the format of `{}` is unknown", one_line(path)),
-        "supported are data sets, TFRecord and Parquet files, tars, images (JPEG, PNG, WebP, BMP, PNM, QOI, L3), audio (FLAC, MP3), arrays (NPY, \
-         HDF5, IDX), HTML, text, pipelines (TOML), profiles and plans",
+        "supported are data sets, TFRecord and Parquet files, tars, images (JPEG, PNG, WebP, BMP, PNM, QOI, L3), audio (FLAC, MP3, WAV), arrays \
+         (NPY, HDF5, IDX), HTML, text, pipelines (TOML), profiles and plans",
     )
 }
 

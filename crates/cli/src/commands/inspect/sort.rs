@@ -75,6 +75,10 @@ impl Sort {
         if let Some(name) = foreign(head) {
             return Self::Foreign(name);
         }
+        // Its mark passes for the start of an MPEG frame.
+        if is_utf16(head) && !ends(&[".mp3"]) {
+            return if ends(&[".html", ".htm"]) { Self::Html } else { Self::Text };
+        }
         // Any two bytes may pass for the start of an MPEG frame, so that two frames must follow each other, or the name say so.
         let frames = matches!(head, [0xFF, second, ..] if second & 0xE0 == 0xE0) && audio::inspect(head).is_ok();
         if frames || ends(&[".mp3"]) {
@@ -205,6 +209,15 @@ fn is_text(head: &[u8]) -> bool {
         Err(_) => return false,
     };
     !valid.iter().any(|&byte| byte.is_ascii_control() && !byte.is_ascii_whitespace())
+}
+
+/// Whether this begins with the mark of UTF-16, and with a letter of it that is no control character.
+fn is_utf16(head: &[u8]) -> bool {
+    let letter = match head {
+        [0xFF, 0xFE, low, high, ..] | [0xFE, 0xFF, high, low, ..] => u16::from_be_bytes([*high, *low]),
+        _ => return false,
+    };
+    char::decode_utf16([letter]).any(|letter| letter.is_ok_and(|letter| !letter.is_control() || letter.is_whitespace()))
 }
 
 /// Whether the first line is an offset and a length.
