@@ -94,16 +94,25 @@ pub(super) fn of_store(error: &StoreError) -> io::Error {
         StoreError::AlreadyExists { .. } => {
             failure(Kind::AlreadyExists, "there is such an object already", "choose another URL")
         }
-        StoreError::NotSupported { .. } | StoreError::NotImplemented { .. } => {
-            let hint = "web servers are only read, and cannot be listed: name the folder of a data set or a pattern such as \
-                        `https://host/shard-{000..099}.tar`, or use a bucket";
-            failure(Kind::Unsupported, "the store cannot do that", hint)
-        }
+        StoreError::NotSupported { source } if source.to_string().contains("Range") => no_ranges(),
+        StoreError::NotSupported { .. } | StoreError::NotImplemented { .. } => only_read(),
         StoreError::InvalidPath { source } => {
             failure(Kind::InvalidInput, source.to_string(), "rename the object: its name is not a path")
         }
         other => generic(other),
     }
+}
+
+/// What to say of a server that cannot list, or write.
+fn only_read() -> io::Error {
+    let hint = "web servers are only read, and cannot be listed: name the folder of a data set or a pattern such as \
+                `https://host/shard-{000..099}.tar`, or use a bucket";
+    failure(io::ErrorKind::Unsupported, "the store cannot do that", hint)
+}
+
+fn no_ranges() -> io::Error {
+    let hint = "use a server that answers `Range` requests, or download the files first";
+    failure(io::ErrorKind::Unsupported, "the server sends whole files only, not ranges of them", hint)
 }
 
 /// Whether the store answered at all: whatever came to nothing before that, came to nothing in the network.
@@ -138,8 +147,11 @@ fn generic(error: &StoreError) -> io::Error {
         return failure(io::ErrorKind::NotFound, "there is no such bucket", hint);
     }
     if said.contains("non-partial response") {
-        let hint = "use a server that answers `Range` requests, or download the files first";
-        return failure(io::ErrorKind::Unsupported, "the server sends whole files only, not ranges of them", hint);
+        return no_ranges();
+    }
+    // A web server that is asked for a list, which many do not know the question for.
+    if said.contains("status code: 405") || said.contains("does not support this operation") {
+        return only_read();
     }
     if said.contains("credential") || said.contains("metadata") {
         let hint = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_SKIP_SIGNATURE=true for public data; \
@@ -179,6 +191,11 @@ mod tests {
                     <Error><AWSAccessKeyId>AKIAVERYSECRET</AWSAccessKeyId></Error>";
         let error = of_store(&StoreError::Generic { store: "S3", source: body.into() });
         assert_eq!(error.to_string().lines().next().unwrap(), "Server returned non-2xx status code: 400 Bad Request",);
+        let web = |said: &str| of_store(&StoreError::Generic { store: "HTTP", source: said.to_owned().into() }).kind();
+        assert_eq!(web("Server does not support this operation."), io::ErrorKind::Unsupported);
+        let source = "Range request not supported by http://h/x".into();
+        let ranges = of_store(&StoreError::NotSupported { source });
+        assert!(ranges.to_string().starts_with("the server sends whole files only"), "{ranges}");
         let expired = body.replace("<Error>", "<Error><Code>ExpiredToken</Code>");
         let error = of_store(&StoreError::Generic { store: "S3", source: expired.into() });
         assert_eq!(error.to_string().lines().next().unwrap(), "the credentials have expired");
