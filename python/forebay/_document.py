@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ._errors import MissingFileError
+from ._errors import DataError, MissingFileError
 
 __all__ = ["Document"]
 
@@ -52,3 +52,6 @@ class Document:
         except FileNotFoundError as error:
             message = f"cannot read the {cls._what} `{os.fspath(path)}`: it does not exist\nhint: check the path"
             raise MissingFileError(message, path=path, errno=error.errno) from None
+        except UnicodeDecodeError:
+            message = f"cannot read the {cls._what} `{os.fspath(path)}`: it is not text\nhint: check the path"
+            raise DataError(message, path=path) from None

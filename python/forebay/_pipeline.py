@@ -12,7 +12,7 @@ from . import _native
 from ._annotations import AnnotationSteps
 from ._arguments import flag, needs
 from ._audio import AudioSteps
-from ._errors import MissingFileError, UsageError
+from ._errors import DataError, MissingFileError, UsageError
 from ._function import Parallel, check_named, function_name, given, with_function
 from ._steps import ImageSteps
 from ._text import TextSteps
@@ -239,6 +239,9 @@ class Pipeline(ImageSteps, AudioSteps, TextSteps, AnnotationSteps):
         except FileNotFoundError as error:
             message = f"cannot read the pipeline `{path}`: it does not exist\nhint: check the path"
             raise MissingFileError(message, path=path, errno=error.errno) from None
+        except UnicodeDecodeError:
+            message = f"cannot read the pipeline `{path}`: it is not text\nhint: pass a TOML file, the folder of a data set, or a preset"
+            raise DataError(message, path=path) from None
         return cls(_native.Pipeline.from_toml(str(path), text))
 
     @classmethod

@@ -144,6 +144,13 @@ def test_what_is_no_data_set(tmp_path, tiny):
         forebay.Loader(tmp_path / "nowhere")
     with pytest.raises(forebay.MissingFileError):
         forebay.Loader(tmp_path / "nowhere.toml", data=tmp_path)
+    (tmp_path / "1.jpg").write_bytes(b"\xff\xd8\xff")
+    with pytest.raises(forebay.DataError, match="it is not text") as caught:
+        forebay.Loader(tmp_path / "1.jpg", data=tmp_path)
+    assert caught.value.path == str(tmp_path / "1.jpg")
+    with pytest.raises(forebay.DataError, match=r"cannot read the profile `.*`: it is not text"):
+        forebay.Profile.load(tmp_path / "1.jpg")
+    (tmp_path / "1.jpg").unlink()
     with pytest.raises(forebay.UsageError, match="no file below"):
         forebay.Loader("imagenet", data=tmp_path)
     with pytest.raises(forebay.UsageError, match="pass it as `data`"):
