@@ -485,7 +485,9 @@ fn scalar_of(dtype: DType, number: f64) -> Option<Tensor> {
     Tensor::new(TensorSpec::new(dtype, &[]), one.data().to_vec())
 }
 
+/// Without the mark that some editors begin a file with, which parsers refuse.
 fn checked_json(text: &str) -> std::result::Result<&str, String> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     match serde_json::from_str::<serde::de::IgnoredAny>(text) {
         Ok(_) => Ok(text),
         Err(error) => Err(format!("is not JSON: {error}")),

@@ -82,7 +82,8 @@ fn parse(text: &str, chosen: Option<&[String; 2]>, path: &Path) -> Result<HashMa
         if fields.len() != count {
             return wrong(line, format!("has {} columns, but the first has {count}", fields.len()));
         }
-        let (key, label) = (&fields[key], &fields[label]);
+        // As `find` and others write paths.
+        let (key, label) = (fields[key].trim_start_matches("./"), &fields[label]);
         match table.insert(key.to_string(), label.to_string()) {
             Some(other) if other != **label => {
                 return wrong(line, format!("gives `{key}` the label `{label}`, but it had `{other}`"));

@@ -87,9 +87,13 @@ impl Table {
     /// What the columns `wanted` have in each row, by what the column `key` has there.
     pub(super) fn keyed(&self, key: usize, wanted: &[usize]) -> Result<HashMap<String, Box<[Datum]>>> {
         let mut rows = HashMap::new();
-        let mut add = |place: String, name: String, row: Vec<Datum>| match rows.insert(name, row.into_boxed_slice()) {
-            None => Ok(()),
-            Some(_) => Err(self.wrong(format!("{place} names a file that another one named"))),
+        let mut add = |place: String, name: String, row: Vec<Datum>| {
+            // As `find` and others write paths.
+            let name = name.trim_start_matches("./").to_owned();
+            match rows.insert(name, row.into_boxed_slice()) {
+                None => Ok(()),
+                Some(_) => Err(self.wrong(format!("{place} names a file that another one named"))),
+            }
         };
         match &self.content {
             TableContent::Text(text) => {

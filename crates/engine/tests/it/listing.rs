@@ -302,7 +302,9 @@ fn a_table_is_csv_with_named_columns() {
     assert_eq!(scan(three, Some(["id", "weight"])).unwrap().classes(), ["1.5", "2", "3"]);
     // Two columns need no names, and a line of them does no harm.
     let two = "file,label\na,x\nb,y\n\"c, d\",x\n";
-    for content in [two.to_owned(), two.replace("file,label\n", ""), format!("\u{feff}{two}")] {
+    for content in
+        [two.to_owned(), two.replace("file,label\n", ""), format!("\u{feff}{two}"), two.replace("a,x", "./a,x")]
+    {
         assert_eq!(labels(&scan(&content, None).unwrap()), [0, 1, 0].map(LabelValue::Int));
     }
     // What is wrong is named, with its line.

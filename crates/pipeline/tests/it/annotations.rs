@@ -1,11 +1,12 @@
 //! Annotations of other tools: boxes and masks out of their files.
 
+use bytes::Bytes;
 use forebay_codec::Tensor;
 use forebay_codec::image::{Encoding, PngEffort, encode};
 use forebay_pipeline::steps::{
     BoxColumns, BoxTable, CocoMasks, CocoObjects, CocoParts, Segmentation, YoloTask, parse_voc, parse_yolo,
 };
-use forebay_pipeline::{Field, RngKey, Sample, Value};
+use forebay_pipeline::{Field, FieldType, RngKey, Sample, SourceField, Value};
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 
@@ -290,4 +291,13 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn a_document_may_begin_with_a_mark() {
+    let field =
+        SourceField { field: "meta".into(), from: "{stem}.json".into(), kind: FieldType::Json, optional: false };
+    let value = |text: &'static str| field.value(Bytes::from_static(text.as_bytes()));
+    assert!(matches!(value("\u{feff}{\"a\": 1}").unwrap(), Value::Text(text) if *text == *"{\"a\": 1}"));
+    assert!(value("\u{feff}").unwrap_err().contains("is not JSON"));
 }
