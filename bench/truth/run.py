@@ -40,7 +40,7 @@ MEDIAN_MAX, NINETIETH_MAX, FAST_NINETIETH_MAX = 0.05, 0.15, 0.20
 BOTTLENECKS_MIN, REGRET_MAX, FAST_SHARE_MAX = 0.95, 0.05, 0.2
 
 
-#: Where loads before and after profiles differ by more than this, in the middle, the setting is measured again.
+#: Where the loads of a strategy before and after the profiles differ by more than this, it is loaded a third time.
 DRIFT_MAX = 0.10
 
 #: How long the disk gets to come to rest after data sets were written.
@@ -286,12 +286,7 @@ def measure(bench: Bench, case: Case, settings: list[Setting], busy: bool) -> It
     os.sync()
     time.sleep(SETTLE_SECONDS)
     for setting in settings:
-        made = [measure_setting(bench, case, data, setting)]
-        # A machine that changed its speed between the loads says nothing about a profile between them. Whether it did is told by loads alone.
-        if drift(made[0][0]) > DRIFT_MAX:
-            print(f"{case.name}, {setting}: loads before and after differ by {drift(made[0][0]):.0%}; measured again", file=sys.stderr)
-            made.append(measure_setting(bench, case, data, setting))
-        cells, choices, truth = min(made, key=lambda one: drift(one[0]))
+        cells, choices, truth = measure_setting(bench, case, data, setting)
         if busy and case.name in ("cv", "imagenet") and str(setting).startswith(BUSY):
             with busy_core():
                 whole, whole_seconds = bench.profile(case, data, setting)
@@ -305,11 +300,6 @@ def measure(bench: Bench, case: Case, settings: list[Setting], busy: bool) -> It
     shutil.rmtree(bench.folder / case.name)
 
 
-def drift(cells: list[Cell]) -> float:
-    """By how much the loads before and after the profiles differ, in the middle."""
-    return statistics.median(abs(cell.before / cell.after - 1) for cell in cells)
-
-
 def measure_setting(
     bench: Bench, case: Case, data: pathlib.Path, setting: Setting
 ) -> tuple[list[Cell], list[Choice], dict[str, float]]:
@@ -318,7 +308,7 @@ def measure_setting(
     # How long loads will take, roughly.
     rough, _ = bench.profile(case, data, setting, "--fast", "--seconds", "0")
     # Loads before and after: the machine is faster at one time than at another, and profiles last a while. The mean of both is what it
-    # is in between, if it changes steadily.
+    # is in between, if it changes steadily; where they are far apart, one of them was held up, and a third one tells which.
     before = {one["name"]: bench.load(case, data, setting, one["name"], one["samples_per_second"])[0] for one in rough["strategies"]}
     fast, fast_seconds = bench.profile(case, data, setting, "--fast")
     quick = {strategy["name"]: strategy for strategy in fast["strategies"]}
@@ -336,7 +326,10 @@ def measure_setting(
             continue
         after, bound = bench.load(case, data, setting, name, strategy["samples_per_second"])
         sides = [statistics.median(before[name]), statistics.median(after)]
-        truth[name] = statistics.geometric_mean(sides)
+        loads = list(sides)
+        if abs(sides[0] / sides[1] - 1) > DRIFT_MAX:
+            loads.append(statistics.median(bench.load(case, data, setting, name, sides[1])[0]))
+        truth[name] = statistics.median(loads)
         cells.append(Cell(case.name, str(setting), name, strategy["predicted_samples_per_second"] or math.nan,
                           strategy["samples_per_second"], quick[name]["samples_per_second"], truth[name],
                           strategy["bound_by"], strategy["modeled_bound_by"], quick[name]["bound_by"], bound,
@@ -403,8 +396,8 @@ def page(cells: list[Cell], choices: list[Choice], seconds: float) -> str:
     return f"""# Can a profile be believed?
 
 Regenerate with `make bench-truth` (`TRUTH='--only cv --settings ssd'` for a part; what is below is what was measured, and `--resume` adds to what the last run on the same machine left). These figures: {datetime.date.today()}, {processor()}, {os.cpu_count()} cores. A cell is a strategy in a setting; `load` is an
-independent `forebay load` on all the data, {seconds:.0f} seconds and more before the profiles and as long after them, the first second and first batches left out: the geometric mean of the medians of their epochs. A setting in
-whose middle the two differ by more than {DRIFT_MAX:.0%} is measured again, and the steadier one counts. Profiles see a part of the samples. The errors are of what
+independent `forebay load` on all the data, {seconds:g} seconds and more before the profiles and as long after them, the first second and first batches left out: the mean of the medians of their epochs. Where
+the two differ by more than {DRIFT_MAX:.0%}, a third load follows, and the median of the three counts. Profiles see a part of the samples. The errors are of what
 a profile said: by its cost model, by its own runs, and with `--fast` (by the model, or by short runs where it says so). In brackets what is wanted.
 
 {len(cells)} cells:
