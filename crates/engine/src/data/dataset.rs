@@ -101,7 +101,7 @@ impl Dataset {
         let first: Vec<u64> = first.collect();
         let tables = manifest.shards.iter().map(|_| OnceLock::new()).collect();
         let dictionary = match read_dictionary(&root, &manifest) {
-            Err(error) if on_error == OnError::Fail => return Err(error),
+            Err(error) if on_error == OnError::Fail || error.ends() => return Err(error),
             found => found.map_err(|error| first_line(&error)).transpose(),
         };
         let buffers = BufferPool::with_idle_limit(IDLE_BYTES_MAX);
@@ -266,11 +266,12 @@ impl Dataset {
         let path = self.shard_path(shard);
         let error = match Tables::read(self.storage(), &path, entry, self.compression()) {
             Ok(tables) => return Ok(Found::Whole(tables)),
-            Err(error) if self.on_error == OnError::Fail => return Err(error),
+            Err(error) if self.on_error == OnError::Fail || error.ends() => return Err(error),
             Err(error) => first_line(&error),
         };
         Ok(match Tables::rebuild(self.storage(), &path, entry, self.compression()) {
             Ok(tables) => Found::Rebuilt(tables, error),
+            Err(second) if second.ends() => return Err(second),
             Err(second) => Found::Lost(format!("{error}, and the shard does not help: {}", first_line(&second))),
         })
     }

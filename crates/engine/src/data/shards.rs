@@ -74,6 +74,7 @@ pub(super) fn list_shards(
         let scan = match (scan, on_error) {
             (Ok(scan), _) => scan,
             (Err(error), OnError::Fail) => return Err(error),
+            (Err(error), OnError::Skip) if error.ends() => return Err(error),
             (Err(error), OnError::Skip) => Scan {
                 compression: Compression::None,
                 samples: Vec::new(),

@@ -112,7 +112,7 @@ impl Shards {
         let first = dataset.first_sample(shard);
         let index = match dataset.index(shard) {
             Ok(index) => index,
-            Err(error) if dataset.on_error() == OnError::Fail => return Err(error),
+            Err(error) if dataset.on_error() == OnError::Fail || error.ends() => return Err(error),
             Err(_) if entry.samples == 0 => return Ok(Vec::new()),
             Err(_) => {
                 return Ok(vec![Block { samples: first..first + entry.samples, bytes: entry.bytes, sequence: None }]);
