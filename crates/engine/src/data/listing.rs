@@ -217,6 +217,9 @@ impl Listing {
             Some((folder, names)) => (Folder::new(Arc::clone(root.storage()), folder), Some(names)),
             None => (root, None),
         };
+        if options.files.is_none() && names.is_none() {
+            check_splits(source, &root)?;
+        }
         let mut entries = match options.files {
             Some(given) if source.files_are_given() => given.entries(&root, options.on_error, &mut lost)?,
             None if source.files_are_given() => {
@@ -228,10 +231,7 @@ impl Listing {
             Some(_) => return Err(Error::internal("a list of files was given for a source that looks for its own")),
             None => match &names {
                 Some(names) => braces::look_up(&root, names, options.on_error, &mut lost)?,
-                None => {
-                    check_splits(source, &root)?;
-                    walk(source, &root, options.on_error, &mut lost)?
-                }
+                None => walk(source, &root, options.on_error, &mut lost)?,
             },
         };
         if entries.is_empty() {

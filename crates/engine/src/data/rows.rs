@@ -239,8 +239,8 @@ pub(super) fn noted_classes(notes: &[(String, String)], source: &Source) -> Opti
     let fields = source.read_fields();
     let label = fields.iter().find(|field| field.field == LABEL_FIELD)?;
     let (_, text) = notes.iter().find(|(key, _)| key == "huggingface")?;
-    let noted: serde_json::Value = serde_json::from_str(text).ok()?;
-    let features = noted.get("info")?.get("features")?;
+    let written: serde_json::Value = serde_json::from_str(text).ok()?;
+    let features = written.get("info")?.get("features")?;
     let feature = label.from.split(';').find_map(|column| features.get(column.trim()))?;
     let names = feature.get("names")?.as_array()?;
     names.iter().map(|name| name.as_str().map(str::to_owned)).collect()

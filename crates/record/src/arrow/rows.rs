@@ -156,7 +156,7 @@ impl<I: Input> Reading<'_, I> {
         present = self.present(*own, &rows, present)?;
         let cells = values(self, *own, rows, present.as_deref())?;
         match lists {
-            Some(lists) => lists.cells(cells, self.column.kind).map_err(|fault| self.wrong(fault)),
+            Some(lists) => lists.cells(&cells, self.column.kind).map_err(|fault| self.wrong(fault)),
             None => Ok(cells),
         }
     }
@@ -319,7 +319,7 @@ fn linked_lz4(content: &[u8], body: &mut [u8]) -> Result<usize, String> {
 
 impl Lists {
     /// The lists of these elements.
-    fn cells(self, elements: Vec<Cell>, kind: ColumnType) -> Parsed<Vec<Cell>> {
+    fn cells(self, elements: &[Cell], kind: ColumnType) -> Parsed<Vec<Cell>> {
         let first = self.starts.first().copied().unwrap_or_default();
         let mut cells = reserved(self.starts.len())?;
         for (number, pair) in self.starts.windows(2).enumerate() {
