@@ -55,6 +55,7 @@ SHARED = {
     "png": ["malformed/pngsuite", "codec/pngsuite"],
 }
 OWN = {
+    "arrow": ["crates/record/tests/golden/arrow"],
     "signal": ["crates/codec/tests/golden"],
     "tokenizer": ["crates/codec/tests/golden/tokenizers"],
     "l3_decode": ["crates/l3/tests/golden"],

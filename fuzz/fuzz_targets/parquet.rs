@@ -3,7 +3,8 @@
 
 use bytes::Bytes;
 use forebay_pipeline::Predicate;
-use forebay_record::parquet::{Metadata, read_column, rows_max};
+use forebay_record::parquet::{Metadata, read_column};
+use forebay_record::rows_max;
 use libfuzzer_sys::fuzz_target;
 
 /// Files that say to have more are left out: the time is for other things.

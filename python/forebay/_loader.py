@@ -86,7 +86,7 @@ class Loader:
         loader is created; the keys and labels of a data set are read from its records.
     where
         A condition that samples must meet to be loaded, e.g. `"split == 'train' and width >= 224"`: comparisons (`==`, `!=`, `<`, `<=`, `>`, `>=`,
-        `in (…)`) of columns, joined by `and`, `or` and `not`. Columns are those of `table`, of Parquet files, and `key`, `label` and `class` (the
+        `in (…)`) of columns, joined by `and`, `or` and `not`. Columns are those of `table`, of Parquet and Arrow files, and `key`, `label` and `class` (the
         name of the class). With `subset`, samples must be in both.
     table
         The table of `where`: the path of a CSV, TSV or Parquet file. Its first column has the keys (paths) of the samples, the names of their

@@ -23,7 +23,7 @@ __all__ = ["Pipeline", "class_names"]
 class Pipeline(ImageSteps, AudioSteps, TextSteps, AnnotationSteps):
     """A source and a sequence of steps.
 
-    Start with `files`, `tar`, `tfrecord`, `parquet`, `preset`, `from_toml` or `from_json`, and add steps. Each method returns a new pipeline. A
+    Start with `files`, `tar`, `tfrecord`, `parquet`, `arrow`, `preset`, `from_toml` or `from_json`, and add steps. Each method returns a new pipeline. A
     step that does not fit the output of the previous one raises `PipelineError` immediately::
 
         pipeline = (
@@ -187,11 +187,54 @@ class Pipeline(ImageSteps, AudioSteps, TextSteps, AnnotationSteps):
         name
             Name of the pipeline.
         """
+        return cls._rows("parquet", pattern, fields, field, label, where, name)
+
+    @classmethod
+    def arrow(
+        cls,
+        pattern: str | None = None,
+        *,
+        fields: Mapping[str, str | tuple[str, str]] | None = None,
+        field: str = "image",
+        label: str | None = "label",
+        where: str | None = None,
+        name: str = "pipeline",
+    ) -> Pipeline:
+        """Read Arrow's IPC files, a row of which is a sample: the folder that `datasets.Dataset.save_to_disk` writes, and Feather.
+
+        Parameters
+        ----------
+        pattern
+            Glob pattern of the files, e.g. `"train/*.arrow"` for a split of a `DatasetDict`. By default all Arrow files.
+        fields
+            Fields and their columns, as in `parquet`.
+        field
+            Name of the field that steps work on.
+        label
+            Column of the labels if `fields` is not given, or None.
+        where
+            A condition on the columns of the files, as in `parquet`.
+        name
+            Name of the pipeline.
+        """
+        return cls._rows("arrow", pattern, fields, field, label, where, name)
+
+    @classmethod
+    def _rows(
+        cls,
+        format: str,
+        pattern: str | None,
+        fields: Mapping[str, str | tuple[str, str]] | None,
+        field: str,
+        label: str | None,
+        where: str | None,
+        name: str,
+    ) -> Pipeline:
         if fields is not None and label != "label":
             raise UsageError("`label` has no effect with `fields`\nhint: add it to `fields`")
         if fields is None and label not in (None, "label"):
             fields = {field: field, "label": (str(label), "int")}
-        source: dict[str, Any] = {"format": "parquet", "field": field, "order": "sorted"}
+        source: dict[str, Any] = {"format": format, "field": field, "order": "sorted"}
         if pattern is not None:
             source["files"] = pattern
         if fields:

@@ -25,7 +25,7 @@ pub(crate) struct SamplingArguments {
     /// Load only the samples whose numbers or keys (paths) are in FILE, one per line
     #[arg(long, value_name = "FILE", help_heading = SAMPLING)]
     subset: Option<PathBuf>,
-    /// Load only the samples that meet a condition, e.g. `split == 'train' and width >= 224`: on columns of --table, of Parquet files, and on `key`,
+    /// Load only the samples that meet a condition, e.g. `split == 'train' and width >= 224`: on columns of --table, of Parquet and Arrow files, and on `key`,
     /// `label` and `class`
     #[arg(long = "where", value_name = "CONDITION", help_heading = SAMPLING)]
     condition: Option<String>,

@@ -44,7 +44,7 @@ const WORKER_BYTES_MAX: u64 = 64 << 20;
 /// What a source may hold in memory between reads, of which only one is ever used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamLimits {
-    /// By the places within compressed streams, or pages of Parquet files.
+    /// By the places within compressed streams, or pages and buffers of Parquet and Arrow files.
     pub streams_bytes: u64,
     /// Of what was read of plain shards in a store for their listing.
     pub kept_bytes: u64,

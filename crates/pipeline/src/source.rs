@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use bytes::Bytes;
 use forebay_codec::{DType, Tensor, TensorSpec, npy};
-use forebay_record::parquet::Cell;
+use forebay_record::Cell;
 use forebay_record::{FeatureView, SharedExample, TensorProto};
 use serde::{Deserialize, Serialize};
 
@@ -48,7 +48,7 @@ pub struct Source {
     /// The classes, where they are fixed: a label is an index into this list. Unless given, those that files have, by name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub classes: Option<Vec<String>>,
-    /// Which samples there are: those whose row meets this condition, in the table, or of a Parquet file in its own columns; see
+    /// Which samples there are: those whose row meets this condition, in the table, or of a Parquet or Arrow file in its own columns; see
     /// [`Predicate`].
     #[serde(skip_serializing_if = "Option::is_none", rename = "where")]
     pub condition: Option<String>,
@@ -76,6 +76,8 @@ pub enum Format {
     Tfrecord,
     /// Parquet files, a row of which is a sample.
     Parquet,
+    /// Arrow's IPC files and streams, as `datasets` of Hugging Face writes them: the same.
+    Arrow,
 }
 
 /// A field of a sample, and what it is read from.
@@ -86,7 +88,7 @@ pub struct SourceField {
     pub field: String,
     /// For files: the path of another file below the data folder, with `{folder}`, `{stem}` and `{name}` of the sample's
     /// file in it (`masks/{stem}.png`), or these with a text replaced (`{stem:_image=_mask}.png`): see [`SidecarPath`]. For tar: the member, or several of which a sample has one (`jpg;png`). For TFRecord:
-    /// the feature. For Parquet: the column, or several of which a file has one; `image` is the column `image.bytes`, too.
+    /// the feature. For Parquet and Arrow: the column, or several of which a file has one; `image` is the column `image.bytes`, too.
     pub from: String,
     /// What it holds: `bytes`, `text`, `json`, `int`, or a tensor (an `npy` member, a feature that is a list of numbers).
     #[serde(default = "bytes", rename = "type")]
@@ -185,6 +187,11 @@ impl Format {
     fn is_files(&self) -> bool {
         *self == Self::Files
     }
+
+    /// Whether its files have columns, and rows that are samples.
+    pub fn has_columns(self) -> bool {
+        matches!(self, Self::Parquet | Self::Arrow)
+    }
 }
 
 impl Source {
@@ -195,6 +202,7 @@ impl Source {
             Format::Tar => "**/*.{tar,tar.gz,tgz,tar.zst}",
             Format::Tfrecord => "**/*{.tfrecord,.tfrecords,.tfrec,.record}{,-*,.gz,.zst}",
             Format::Parquet => "**/*.{parquet,pq}",
+            Format::Arrow => "**/*.{arrow,arrows,feather,ipc}",
         })
     }
 
@@ -207,7 +215,7 @@ impl Source {
     pub fn order(&self) -> Order {
         self.order.unwrap_or(match self.format {
             Format::Files => Order::Shuffled,
-            Format::Tar | Format::Tfrecord | Format::Parquet => Order::Sorted,
+            Format::Tar | Format::Tfrecord | Format::Parquet | Format::Arrow => Order::Sorted,
         })
     }
 
@@ -232,7 +240,7 @@ impl Source {
         let columns = if self.field == crate::steps::DEFAULT_FIELD { IMAGE_COLUMNS } else { self.field.as_str() };
         let (image, label) = match self.format {
             Format::Tar => (IMAGE_MEMBERS, "cls"),
-            Format::Parquet => (columns, LABEL_COLUMNS),
+            Format::Parquet | Format::Arrow => (columns, LABEL_COLUMNS),
             _ => ("image/encoded", "image/class/label"),
         };
         let field = |name: &str, from: &str, kind| SourceField {
@@ -373,10 +381,10 @@ impl Source {
                 Err("the source's `where` takes columns by their names: give `table_columns`, too".to_owned())
             }
             Format::Tar | Format::Tfrecord => {
-                Err("only files with a `table`, and Parquet files, can have `where`: pass it to the loader instead"
+                Err("only files with a `table`, and Parquet and Arrow files, can have `where`: pass it to the loader instead"
                     .to_owned())
             }
-            Format::Files | Format::Parquet => Ok(()),
+            Format::Files | Format::Parquet | Format::Arrow => Ok(()),
         }
     }
 
@@ -447,7 +455,7 @@ impl SourceField {
 }
 
 impl SourceField {
-    /// The value of the field out of the row of a Parquet file.
+    /// The value of the field out of the row of a Parquet or Arrow file.
     pub fn cell(&self, cell: Cell) -> std::result::Result<Value, String> {
         let FieldType::Tensor { dtype, dims } = &self.kind else {
             return match cell {

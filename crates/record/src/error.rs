@@ -129,9 +129,11 @@ pub enum FormatFault {
         /// What an index that it was listed by is called.
         index: Box<str>,
     },
-    /// A Parquet file is cut or corrupt.
-    #[error("the Parquet file is damaged: {part}: {problem}")]
-    Parquet {
+    /// A file of columns is cut or corrupt.
+    #[error("the {format} file is damaged: {part}: {problem}")]
+    Columns {
+        /// Its format, such as `Parquet`.
+        format: &'static str,
         /// The column, or the part of the file.
         part: Box<str>,
         /// What is wrong.

@@ -16,7 +16,7 @@
 //! - Reading a shard from start to end, possibly compressed (GZIP, ZLIB, Zstandard, LZ4,
 //!   Snappy), possibly damaged: [`Reader`].
 //! - Samples in tars: [`scan_tar`] finds them, [`parse_tar_index`] by the index of DALI beside a tar; [`tar_members`] takes one apart.
-//! - Columns and rows of Parquet files: [`parquet`].
+//! - Columns and rows of Parquet files and of Arrow's IPC files: [`parquet`], [`arrow`].
 //! - Looking into a record: [`Example`] borrows from it, [`SharedExample`] keeps it alive; [`TensorProto`] is the
 //!   tensor inside a `bytes_list`.
 //!
@@ -66,7 +66,9 @@
 
 #![forbid(unsafe_code)]
 
+pub mod arrow;
 mod checksums;
+mod columns;
 mod compression;
 mod error;
 mod example;
@@ -82,6 +84,7 @@ mod tensor_proto;
 mod tfrecord;
 
 pub use checksums::{CHECKSUMS_SUFFIX, Checksums};
+pub use columns::{Cell, ColumnType, Input, rows_max};
 pub use compression::{
     Algorithm, BLOCKS_SUFFIX, Blocks, CompressedBlock, DeflateOptions, DeflateStrategy, Dictionary, Lz4Mode,
     RecordCompressor, SIZES_SUFFIX, Scope, ShardCompression, ShardCompressor, Sizes, ZstdOptions, ZstdStrategy,

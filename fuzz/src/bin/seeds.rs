@@ -44,6 +44,19 @@ fn main() {
     ] {
         write("parquet", name, file);
     }
+    for (name, file) in [
+        ("stream", &include_bytes!("../../../crates/record/tests/golden/arrow/stream.arrow")[..]),
+        ("old", include_bytes!("../../../crates/record/tests/golden/arrow/old.arrow")),
+        ("file", include_bytes!("../../../crates/record/tests/golden/arrow/file.arrow")),
+        ("lz4", include_bytes!("../../../crates/record/tests/golden/arrow/lz4.arrow")),
+        ("zstd", include_bytes!("../../../crates/record/tests/golden/arrow/zstd.arrow")),
+        ("views", include_bytes!("../../../crates/record/tests/golden/arrow/views.arrow")),
+        ("unread", include_bytes!("../../../crates/record/tests/golden/arrow/unread.arrow")),
+        ("replaced", include_bytes!("../../../crates/record/tests/golden/arrow/replaced.arrow")),
+        ("delta", include_bytes!("../../../crates/record/tests/golden/arrow/delta.arrow")),
+    ] {
+        write("arrow", name, file);
+    }
     for seconds in [0.02, 0.1] {
         write("audio", &format!("{seconds}.mp3"), &demo::mp3(seconds));
     }

@@ -1,6 +1,7 @@
 //! Mutation by parts: a file is taken apart, one part is changed, and the file is put together again with lengths and
 //! checksums that are right. What a plain mutation gives is refused at the first checksum, so that it tests little behind it.
 
+mod arrow;
 mod flac;
 mod jpeg;
 mod l3;
@@ -10,6 +11,7 @@ mod riff;
 mod tar;
 mod tfrecord;
 
+pub use arrow::Arrow;
 pub use flac::Flac;
 pub use jpeg::Jpeg;
 pub use l3::L3;

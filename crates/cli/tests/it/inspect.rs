@@ -336,3 +336,26 @@ fn a_parquet_file_shows_its_columns() {
     assert_eq!(cut.code, Some(1));
     assert!(cut.stdout.contains("does") && cut.stderr.starts_with("error: `cut.parquet` is damaged: "), "{cut:?}");
 }
+
+#[test]
+fn an_arrow_file_shows_its_columns() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    let whole = include_bytes!("../../../record/tests/golden/arrow/unread.arrow");
+    fs::write(here.join("some.arrow"), whole).unwrap();
+    let stream = found(here, Path::new("some.arrow"), "arrow");
+    assert_eq!((stream["rows"].as_u64(), stream["batches"].as_u64()), (Some(24), Some(1)));
+    assert_eq!(stream["format"], "stream");
+    let columns = stream["columns"].as_array().unwrap();
+    assert!(columns.iter().any(|column| column["name"] == "id" && column["bytes"] == 192), "{stream}");
+    assert!(columns.iter().any(|column| column["name"] == "time" && column["supported"] == false), "{stream}");
+    let shown = forebay(here, "inspect some.arrow --verify");
+    assert!(shown.text().contains("list<list<float32>> (not read)"), "{shown:?}");
+    let lz4 = include_bytes!("../../../record/tests/golden/arrow/lz4.arrow");
+    fs::write(here.join("some.feather"), lz4).unwrap();
+    assert_eq!(found(here, Path::new("some.feather"), "arrow")["format"], "file");
+    fs::write(here.join("cut.arrow"), &whole[..whole.len() - 8]).unwrap();
+    let cut = forebay(here, "inspect cut.arrow");
+    assert_eq!(cut.code, Some(1));
+    assert!(cut.stderr.starts_with("error: `cut.arrow` is damaged: "), "{cut:?}");
+}

@@ -95,7 +95,7 @@ fn unknown_files(table: &str) -> Error {
     }
 }
 
-/// The rows of Parquet files that meet the condition that their source has, if it has one.
+/// The rows of Parquet or Arrow files that meet the condition that their source has, if it has one.
 pub(super) fn matching_rows(listing: Listing) -> Result<Listing> {
     let Some(condition) = listing.source().condition.clone() else { return Ok(listing) };
     let predicate = predicate(&condition)?;
@@ -121,7 +121,7 @@ pub(super) fn matching_rows(listing: Listing) -> Result<Listing> {
     Ok(reader.listing().clone().part(|| takes.next().unwrap_or(false), true))
 }
 
-fn cell(cell: &forebay_record::parquet::Cell, key: &str) -> Result<Datum> {
+fn cell(cell: &forebay_record::Cell, key: &str) -> Result<Datum> {
     datum(cell).map_err(|problem| Error::Usage {
         problem: format!("`{key}` has {problem}"),
         remedy: "name another column in `where`".to_owned(),
@@ -140,7 +140,7 @@ fn unknown_column(wanted: &str, names: &[String]) -> Error {
 }
 
 /// The numbers of the samples of `source` that meet `condition`: on the columns of a table whose first column names samples, on those that the source
-/// has itself, where it is of Parquet files, and on [`COLUMNS_OF_SAMPLES`].
+/// has itself, where it is of Parquet or Arrow files, and on [`COLUMNS_OF_SAMPLES`].
 pub fn matching(source: &dyn OpenSource, condition: &str, table: Option<(&dyn Storage, &Path)>) -> Result<Vec<u64>> {
     let predicate = predicate(condition)?;
     let table = table.map(|(storage, path)| Table::read(storage, path)).transpose()?;

@@ -11,6 +11,7 @@ use forebay_storage::{EntryKind, Folder, Status, Version};
 use globset::GlobBuilder;
 use xxhash_rust::xxh3::Xxh3;
 
+use super::arrow::check_splits;
 use super::braces;
 use super::condition::{self, Condition};
 use super::file_list::FileList;
@@ -87,7 +88,7 @@ pub struct Listing {
     /// The files beside each sample's own.
     sidecars: Sidecars,
     entries: Vec<Entry>,
-    /// The tar, TFRecord or Parquet files that the samples lie in; none where each lies in files of its own.
+    /// The tar, TFRecord, Parquet or Arrow files that the samples lie in; none where each lies in files of its own.
     shards: Vec<PathBuf>,
     /// How each of them is compressed.
     compressions: Vec<Compression>,
@@ -163,9 +164,9 @@ impl Listing {
     pub fn scan_with(source: &Source, root: impl Into<Folder>, options: &ListingOptions<'_>) -> Result<Self> {
         let mut listing = Self::unordered(source, root.into(), options, None)?;
         if source.order() == Order::Shuffled {
-            if source.format == Format::Parquet {
+            if source.format.has_columns() {
                 return Err(Error::Usage {
-                    problem: "the samples of Parquet files are read by row groups, in order".to_owned(),
+                    problem: "the samples of Parquet and Arrow files are read by row groups, in order".to_owned(),
                     remedy: "leave out `order = \"shuffled\"`: a loader shuffles row groups and their rows".to_owned(),
                 });
             }
@@ -219,6 +220,9 @@ impl Listing {
             Some((folder, names)) => (Folder::new(Arc::clone(root.storage()), folder), Some(names)),
             None => (root, None),
         };
+        if options.files.is_none() && names.is_none() {
+            check_splits(source, &root)?;
+        }
         let overlooked = Overlooked::default();
         let mut entries = match options.files {
             Some(given) if source.files_are_given() => given.entries(&root, options.on_error, &mut lost)?,
@@ -269,7 +273,7 @@ impl Listing {
             Self { root, named_root, source, sidecars, entries, shards, compressions, classes, lost, kept, notices };
         sidecar::check_there(&listing)?;
         listing.add_sidecars();
-        if listing.source.format == Format::Parquet {
+        if listing.source.format.has_columns() {
             listing = condition::matching_rows(listing)?;
         }
         Ok(listing)
@@ -396,8 +400,14 @@ impl Listing {
     /// The number of the compressed shard, or of the row group, that sample number `number` lies in, if it does in one.
     pub(crate) fn sequence_of(&self, number: usize) -> Option<usize> {
         match self.entries[number].location {
+            // A batch of Arrow that is not compressed is read row by row.
+            SampleLocation::Shard { shard, .. }
+                if self.source.format == Format::Arrow && self.compressions[shard] == Compression::None =>
+            {
+                None
+            }
             // A row group: its pages are inflated for many rows at once.
-            SampleLocation::Shard { shard, offset, .. } if self.source.format == Format::Parquet => {
+            SampleLocation::Shard { shard, offset, .. } if self.source.format.has_columns() => {
                 Some((shard << SHARD_SHIFT) ^ offset as usize)
             }
             SampleLocation::Shard { shard, .. } if self.compressions[shard] != Compression::None => Some(shard),

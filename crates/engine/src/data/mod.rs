@@ -1,6 +1,7 @@
 //! Where samples lie: files or shards as the user has them, or a data set that Forebay built.
 
 mod ahead;
+mod arrow;
 mod braces;
 mod condition;
 mod dataset;
@@ -18,6 +19,7 @@ mod open_shards;
 mod overlooked;
 mod parquet;
 mod reader;
+mod rows;
 mod scans;
 mod sealed;
 mod shards;

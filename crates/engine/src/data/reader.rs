@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use forebay_codec::Tensor;
 use forebay_pipeline::{Field, Format, LABEL_FIELD, Sample, SourceField, Value};
-use forebay_record::parquet::Cell;
+use forebay_record::Cell;
 use forebay_record::{Compression, Location, Origin, SharedExample, parse_indexed, tar_members};
 use forebay_storage::Storage;
 
@@ -16,7 +16,7 @@ use super::kept::ReadCache;
 use super::labels::LabelValue;
 use super::listing::{Entry, Listing, SampleLocation};
 use super::open_shards::{OpenShard, OpenShards};
-use super::parquet::{ParquetFiles, WHOLE_GROUP_BYTES_MAX};
+use super::rows::{RowFiles, WHOLE_GROUP_BYTES_MAX};
 use super::shards::shard_name;
 use crate::error::{Error, Result};
 use crate::memory::StreamLimits;
@@ -27,8 +27,8 @@ pub struct SourceReader {
     storage: Arc<dyn Storage>,
     fields: Vec<SourceField>,
     open: OpenShards,
-    /// The same of Parquet files.
-    parquet: ParquetFiles,
+    /// The same of files of rows.
+    rows: RowFiles,
 }
 
 /// What was read of one sample: the content of its file and of those beside it, or its part of a shard.
@@ -36,7 +36,7 @@ pub struct SourceReader {
 pub struct Content {
     first: Bytes,
     beside: Vec<Bytes>,
-    /// Which parts a row of a Parquet file has nothing in: a bit for each.
+    /// Which parts a row of a Parquet or Arrow file has nothing in: a bit for each.
     nulls: u64,
 }
 
@@ -103,8 +103,8 @@ impl SourceReader {
     pub fn new(listing: Arc<Listing>, storage: Arc<dyn Storage>) -> Self {
         let open = OpenShards::new(listing.shards().len());
         let fields = listing.source().read_fields().into_owned();
-        let parquet = ParquetFiles::new(listing.shards().len(), fields.clone());
-        Self { listing, storage, fields, open, parquet }
+        let rows = RowFiles::new(listing.shards().len(), listing.source().format, fields.clone());
+        Self { listing, storage, fields, open, rows }
     }
 
     /// What samples are read from.
@@ -116,8 +116,8 @@ impl SourceReader {
     /// how many bytes that is, or 0 where there is neither.
     pub fn limit_streams(&self, limits: StreamLimits) -> u64 {
         let StreamLimits { streams_bytes, kept_bytes, .. } = limits;
-        if self.is_parquet() {
-            self.parquet.limit(streams_bytes);
+        if self.has_columns() {
+            self.rows.limit(streams_bytes);
             return streams_bytes;
         }
         let compressed = |shard| self.listing.compression(shard) != Compression::None;
@@ -133,26 +133,26 @@ impl SourceReader {
 
     /// How many bytes those held at most, and do now.
     pub fn streams_bytes(&self) -> (u64, u64) {
-        if self.is_parquet() {
-            return self.parquet.bytes();
+        if self.has_columns() {
+            return self.rows.bytes();
         }
         let ((peak, now), kept) = (self.open.streams_bytes(), self.listing.kept().map_or((0, 0), ReadCache::bytes));
         (peak + kept.0, now + kept.1)
     }
 
-    fn is_parquet(&self) -> bool {
-        self.listing.source().format == Format::Parquet
+    fn has_columns(&self) -> bool {
+        self.listing.source().format.has_columns()
     }
 
-    /// The values of a column of Parquet files for each sample of the listing; none where the files have no such column.
+    /// The values of a column of Parquet or Arrow files for each sample of the listing; none where the files have no such column.
     pub(crate) fn column(&self, name: &str) -> Result<Option<Vec<Cell>>> {
-        if !self.is_parquet() {
+        if !self.has_columns() {
             return Ok(None);
         }
         let shards = self.listing.shards();
         let mut columns = Vec::with_capacity(shards.len());
         for (shard, path) in shards.iter().enumerate() {
-            let Some(cells) = self.parquet.get(shard, &*self.storage, path)?.column(name)? else { return Ok(None) };
+            let Some(cells) = self.rows.get(shard, &*self.storage, path)?.column(name)? else { return Ok(None) };
             columns.push(cells);
         }
         let cell = |entry: &Entry| match entry.location {
@@ -162,11 +162,11 @@ impl SourceReader {
         Ok(Some(self.listing.entries().iter().map(|entry| cell(entry).unwrap_or(Cell::Null)).collect()))
     }
 
-    /// The names of the columns of the first Parquet file.
+    /// The names of the columns of the first Parquet or Arrow file.
     pub(crate) fn column_names(&self) -> Result<Vec<String>> {
-        let Some(path) = self.listing.shards().first().filter(|_| self.is_parquet()) else { return Ok(Vec::new()) };
-        let file = self.parquet.get(0, &*self.storage, path)?;
-        Ok(file.metadata.columns.iter().map(|column| column.name.clone()).collect())
+        let Some(path) = self.listing.shards().first().filter(|_| self.has_columns()) else { return Ok(Vec::new()) };
+        let file = self.rows.get(0, &*self.storage, path)?;
+        Ok(file.names().into_iter().map(str::to_owned).collect())
     }
 
     /// The listing.
@@ -197,9 +197,9 @@ impl SourceReader {
                 let beside = files.zip(&self.fields).map(read_field).collect::<Result<_, _>>()?;
                 Ok(Content { first, beside, nulls: 0 })
             }
-            SampleLocation::Shard { shard, record, .. } if self.is_parquet() => {
+            SampleLocation::Shard { shard, record, .. } if self.has_columns() => {
                 let path = &self.listing.shards()[shard];
-                let mut rows = self.parquet.read(shard, &*self.storage, path, record..record + 1)?;
+                let mut rows = self.rows.read(shard, &*self.storage, path, record..record + 1)?;
                 rows.pop().ok_or_else(|| Error::internal("a row that was read and is not there"))
             }
             SampleLocation::Shard { shard, offset, .. } => {
@@ -217,7 +217,7 @@ impl SourceReader {
         else {
             return numbers.map(|number| self.read(number)).collect();
         };
-        if self.is_parquet() {
+        if self.has_columns() {
             return self.read_rows(entries);
         }
         let bytes = self.read_shard(*shard, *start..offset + last.bytes)?;
@@ -231,7 +231,7 @@ impl SourceReader {
         Ok(entries.iter().map(part).collect())
     }
 
-    /// Rows of Parquet files, those at once that follow each other in one row group.
+    /// Rows of Parquet or Arrow files, those at once that follow each other in one row group.
     fn read_rows(&self, entries: &[Entry]) -> Result<Vec<Content>> {
         let follows = |one: &Entry, next: &Entry| match (&one.location, &next.location) {
             (
@@ -244,7 +244,7 @@ impl SourceReader {
         for run in entries.chunk_by(follows) {
             let SampleLocation::Shard { shard, record, .. } = run[0].location else { continue };
             let rows = record..record + run.len() as u64;
-            contents.append(&mut self.parquet.read(shard, &*self.storage, &self.listing.shards()[shard], rows)?);
+            contents.append(&mut self.rows.read(shard, &*self.storage, &self.listing.shards()[shard], rows)?);
         }
         Ok(contents)
     }
@@ -284,9 +284,9 @@ impl SourceReader {
                 let name = shard_name(&self.listing.shards()[*shard]);
                 match self.listing.source().format {
                     Format::Tar => self.tar_fields(&content.first, &entry.key, &name, *record, *offset)?,
-                    Format::Parquet => {
+                    Format::Parquet | Format::Arrow => {
                         let path = &self.listing.shards()[*shard];
-                        let row = self.parquet.row((*shard, &*self.storage, path), &content)?;
+                        let row = self.rows.row((*shard, &*self.storage, path), &content)?;
                         let field = |(field, cell): (&SourceField, Cell)| {
                             let value = field.cell(cell);
                             let value =
@@ -369,7 +369,7 @@ impl Listing {
     /// Runs of samples that follow each other in one shard and have up to `bytes_max` bytes together; a sample that
     /// lies in files of its own is an extent of its own.
     pub fn runs(&self, bytes_max: u64) -> Vec<(Range<usize>, u64)> {
-        if self.source().format == Format::Parquet {
+        if self.source().format.has_columns() {
             return self.row_runs(bytes_max);
         }
         let mut runs: Vec<(Range<usize>, u64)> = Vec::new();
@@ -393,7 +393,7 @@ impl Listing {
         runs
     }
 
-    /// The same of Parquet files: row groups, or where these are large, neighboring rows of one.
+    /// The same of Parquet and Arrow files: row groups, or where these are large, neighboring rows of one.
     fn row_runs(&self, bytes_max: u64) -> Vec<(Range<usize>, u64)> {
         let group = |entry: &Entry| match entry.location {
             SampleLocation::Shard { shard, offset, .. } => Some((shard, offset)),
@@ -408,7 +408,9 @@ impl Listing {
         let mut begin = 0;
         for rows in self.entries().chunk_by(follows) {
             let bytes = rows.iter().map(|entry| entry.bytes).fold(0, u64::saturating_add);
-            let most = if bytes <= WHOLE_GROUP_BYTES_MAX { bytes } else { bytes_max };
+            // What must be inflated for one row is for all.
+            let is_shared = self.sequence_of(begin).is_some();
+            let most = if is_shared && bytes <= WHOLE_GROUP_BYTES_MAX { bytes } else { bytes_max };
             let (mut first, mut held) = (begin, 0_u64);
             for (number, entry) in (begin..).zip(rows) {
                 if number > first && held.saturating_add(entry.bytes) > most {

@@ -1,4 +1,4 @@
-//! The samples in shards that others wrote: tar as `WebDataset` has it, TFRecord, and Parquet.
+//! The samples in shards that others wrote: tar as `WebDataset` has it, TFRecord, Parquet and Arrow.
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Seek};
@@ -20,7 +20,7 @@ use super::inflated::{InflatedStream, compressed_limits};
 use super::kept::{KeepingFile, ReadCache};
 use super::listing::{Entry, SampleLocation};
 use super::manifest::MANIFEST_BYTES_MAX;
-use super::parquet::{ParquetShard, check_fields, noted_classes};
+use super::rows::{check_fields, noted_classes, open_rows};
 use super::tables::index_path;
 use crate::error::{Error, Result};
 use crate::load::OnError;
@@ -140,7 +140,7 @@ fn scan_all(
         let open = || open(storage, path, number, kept);
         let scan = match source.format {
             Format::Tar => scan_tar(storage, open()?, path, &file.key, reads_ahead),
-            Format::Parquet => scan_rows(storage, path, &fields, source),
+            Format::Parquet | Format::Arrow => scan_rows(storage, path, &fields, source),
             Format::Tfrecord | Format::Files => scan_records(storage, open()?, path, &file.key),
         };
         if let (Ok(scan), Some(kept)) = (&scan, kept) {
@@ -243,24 +243,25 @@ fn tar_sample(sample: TarSample) -> (Option<String>, u64, u64) {
     (Some(sample.key), sample.range.start, bytes)
 }
 
-/// By the footer of a Parquet file. A row's offset is that of its row group, and its bytes are its share of what that inflates to.
+/// By the footer of a Parquet file or the messages of an Arrow one. A row's offset is that of its group, and its bytes are its share of what that
+/// inflates to.
 fn scan_rows(storage: &dyn Storage, path: &Path, fields: &[SourceField], source: &Source) -> Result<Scan> {
-    let file = ParquetShard::open(storage, path, fields)?;
+    let file = open_rows(source.format, storage, path, fields)?;
     let (records_max, _) = compressed_limits(storage.status(path)?.map_or(0, |status| status.bytes));
-    if file.metadata.rows > records_max {
+    let rows = file.groups().iter().map(|group| group.rows).fold(0, u64::saturating_add);
+    if rows > records_max {
         return Err(Error::Limit {
-            problem: format!("`{}` has {} rows, more than {records_max}", path.display(), file.metadata.rows),
+            problem: format!("`{}` has {rows} rows, more than {records_max}", path.display()),
             remedy: "no valid file of its size has so many samples; use it as a table, or write it again".to_owned(),
         });
     }
-    let mut samples = Vec::with_capacity(file.metadata.rows as usize);
-    for group in &file.metadata.row_groups {
-        let (offset, bytes) = file.extent(group);
-        let share = bytes / group.rows.max(1) + 1;
-        samples.extend((0..group.rows).map(|_| (None, offset, share)));
+    let mut samples = Vec::with_capacity(rows as usize);
+    for group in file.groups() {
+        let share = group.bytes / group.rows.max(1) + 1;
+        samples.extend((0..group.rows).map(|_| (None, group.offset, share)));
     }
-    let classes = noted_classes(&file.metadata, source);
-    Ok(Scan { compression: Compression::None, samples, damage: Vec::new(), classes })
+    let classes = noted_classes(file.notes(), source);
+    Ok(Scan { compression: file.compression(), samples, damage: Vec::new(), classes })
 }
 
 /// By the index beside a shard, or by one made from its frames.

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use forebay_pipeline::{Datum, Rows, nearest};
-use forebay_record::parquet::{Cell, MAGIC, Metadata};
+use forebay_record::Cell;
+use forebay_record::parquet::{MAGIC, Metadata};
 use forebay_storage::Storage;
 
 use super::labels::BYTE_ORDER_MARK;

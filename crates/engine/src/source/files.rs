@@ -1,11 +1,11 @@
-//! What a user has: files, tar, TFRecord or Parquet shards, through a whole pipeline.
+//! What a user has: files, tar, TFRecord, Parquet or Arrow shards, through a whole pipeline.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use forebay_pipeline::{Format, LABEL_FIELD, Pipeline, Sample, Strategy};
-use forebay_record::parquet::Cell;
+use forebay_record::Cell;
 use forebay_storage::{Folder, Storage};
 use xxhash_rust::xxh3::Xxh3;
 
@@ -46,7 +46,7 @@ impl Files {
         self.reader.listing()
     }
 
-    /// The column of Parquet files that has the labels.
+    /// The column of Parquet or Arrow files that has the labels.
     fn label_column(&self) -> Result<Option<String>> {
         let known = self.reader.column_names()?;
         let fields = self.pipeline.source().read_fields();
@@ -151,7 +151,7 @@ impl Source for Files {
 
     fn keys_and_labels(&self) -> Result<Vec<(String, Option<LabelValue>)>> {
         // That of a row is in a column, which is read alone.
-        if self.pipeline.source().format == Format::Parquet {
+        if self.pipeline.source().format.has_columns() {
             let cells = match self.label_column()? {
                 Some(column) => self.reader.column(&column)?.unwrap_or_default(),
                 None => Vec::new(),

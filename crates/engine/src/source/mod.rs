@@ -1,7 +1,7 @@
 //! Where samples come from, opened: everything that loads, measures or exports begins here.
 //!
 //! A [`Source`] knows its samples by number, what is done to them and how far that was done already, which of them lie together, and how to
-//! read and unpack them. [`Files`] are what a user has: a folder of files, tar, TFRecord or Parquet shards, through a whole pipeline.
+//! read and unpack them. [`Files`] are what a user has: a folder of files, tar, TFRecord, Parquet or Arrow shards, through a whole pipeline.
 //! [`Shards`] are a data set that was built, [`Mixed`] one that was built in several formats, [`Interleaved`] several data sets. A remote storage is one implementation more.
 
 mod files;
@@ -17,7 +17,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use forebay_pipeline::{LABEL_FIELD, Pipeline, Sample, Strategy};
-use forebay_record::parquet::Cell;
+use forebay_record::Cell;
 
 pub use crate::data::Content;
 use crate::data::{LabelValue, Skipped};

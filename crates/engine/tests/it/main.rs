@@ -7,6 +7,7 @@
 )]
 
 mod analyzing;
+mod arrow;
 mod building;
 mod choosing;
 mod compressed;

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
 
-use forebay_record::parquet::{self, Cell, Metadata, read_column};
+use forebay_record::Cell;
+use forebay_record::parquet::{self, Metadata, read_column};
 use serde::{Deserialize, Serialize};
 
 use super::annotations::{

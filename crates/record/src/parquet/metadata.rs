@@ -2,7 +2,7 @@
 
 use super::schema::{Column, Element, columns};
 use super::thrift::{Kind, Reader};
-use super::{Fault, Input, MAGIC, Parsed, damaged, rows_max};
+use super::{FORMAT, Fault, Input, MAGIC, Parsed, damaged, rows_max};
 
 /// The largest footer that is read: that of a million chunks.
 pub const FOOTER_BYTES_MAX: u64 = 256 << 20;
@@ -58,7 +58,7 @@ impl Metadata {
     /// Reads the footer of `input`, which errors call `shard`.
     pub fn read<I: Input>(input: &I, shard: &str) -> Result<Self, I::Error> {
         let size = input.size();
-        let wrong = |fault: Fault, offset| I::Error::from(fault.at(shard, offset, "its footer"));
+        let wrong = |fault: Fault, offset| I::Error::from(fault.at(FORMAT, shard, offset, "its footer"));
         if size < END_BYTES + MAGIC.len() as u64 {
             return Err(wrong(Fault::Damaged(format!("it has {size} bytes, too few for one")), 0));
         }

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::metadata::Chunk;
 use super::schema::Column;
 use super::thrift::{Kind, Reader};
-use super::{Fault, Input, PAGE_BYTES_MAX, Parsed, damaged, reserved};
+use super::{FORMAT, Fault, Input, PAGE_BYTES_MAX, Parsed, damaged, reserved};
 use crate::compression::{Framing, inflate_framed};
 
 /// What is read of a page's header at first, and how long one may be: some writers put the smallest and the largest value there.
@@ -60,7 +60,7 @@ impl ColumnPages {
         let (mut at, end) = (chunk.offset, chunk.offset + chunk.length);
         let mut values = 0;
         while at < end && values < chunk.values {
-            let wrong = |fault: Fault| fault.at(shard, at, &column.name);
+            let wrong = |fault: Fault| fault.at(FORMAT, shard, at, &column.name);
             let (entry, header_bytes) = read_header(input, at..end, shard, &column.name)?;
             let next = at + header_bytes + entry.compressed;
             if next > end {
@@ -94,7 +94,7 @@ impl ColumnPages {
         }
         if values != chunk.values {
             let problem = format!("its pages have {values} values of {}", chunk.values);
-            return Err(Fault::Damaged(problem).at(shard, end, &column.name).into());
+            return Err(Fault::Damaged(problem).at(FORMAT, shard, end, &column.name).into());
         }
         Ok(pages)
     }
@@ -120,7 +120,7 @@ fn read_header<I: Input>(
         match Header::parse(&bytes) {
             Ok((header, read)) => return Ok((header, read as u64)),
             Err(Fault::Cut) if held == length && length < HEADER_BYTES_MAX => length *= 16,
-            Err(fault) => return Err(fault.at(shard, range.start, column).into()),
+            Err(fault) => return Err(fault.at(FORMAT, shard, range.start, column).into()),
         }
     }
 }
@@ -247,7 +247,7 @@ impl PageEntry {
         shard: &str,
     ) -> Result<Page, I::Error> {
         let stored = input.read(self.offset, self.compressed as usize)?;
-        self.inflate(stored, chunk.codec).map_err(|fault| fault.at(shard, self.offset, &column.name).into())
+        self.inflate(stored, chunk.codec).map_err(|fault| fault.at(FORMAT, shard, self.offset, &column.name).into())
     }
 
     fn inflate(&self, stored: Bytes, codec: i64) -> Parsed<Page> {

@@ -4,7 +4,7 @@ use super::metadata::{Chunk, Metadata};
 use super::page::{ColumnPages, PageEntry};
 use super::schema::Column;
 use super::values::{cells, dictionary};
-use super::{Cell, Fault, Input, reserved};
+use super::{Cell, FORMAT, Fault, Input, reserved};
 use crate::error::{Error, ErrorLocation};
 
 /// Reads a page: the values of a dictionary, where it is one, otherwise its cells; and whether the first of them goes on with the last list
@@ -22,7 +22,7 @@ pub fn read_page<I: Input>(
     } else {
         cells(entry, &page, column, others)
     };
-    read.map_err(|fault| fault.at(shard, entry.offset, &column.name).into())
+    read.map_err(|fault| fault.at(FORMAT, shard, entry.offset, &column.name).into())
 }
 
 /// Reads all of a column, row by row, of the whole file.
@@ -33,7 +33,7 @@ pub fn read_column<I: Input>(
     shard: &str,
 ) -> Result<Vec<Cell>, I::Error> {
     refuse_unreadable(column, shard)?;
-    let mut all = reserved(metadata.rows as usize).map_err(|fault| fault.at(shard, 0, &column.name))?;
+    let mut all = reserved(metadata.rows as usize).map_err(|fault| fault.at(FORMAT, shard, 0, &column.name))?;
     for group in &metadata.row_groups {
         all.append(&mut read_chunk(input, (column, group.chunk(column)), group.rows, shard)?);
     }
@@ -60,7 +60,7 @@ pub fn read_chunk<I: Input>(
         return Ok(all);
     }
     let problem = format!("it has {found} rows of {rows}");
-    Err(Fault::Damaged(problem).at(shard, chunk.offset, &column.name).into())
+    Err(Fault::Damaged(problem).at(FORMAT, shard, chunk.offset, &column.name).into())
 }
 
 /// An error if a column's values cannot be read here, which names it and its type.

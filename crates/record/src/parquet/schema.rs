@@ -1,9 +1,7 @@
 //! The columns of a file: the leaves of its tree of fields.
 
-use std::fmt;
-
 use super::thrift::{Kind, Reader};
-use super::{Fault, Parsed, damaged};
+use super::{ColumnType, Fault, NAME_BYTES_MAX, Parsed, damaged};
 
 /// How values are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,39 +15,6 @@ pub(super) enum Physical {
     Bytes,
     /// Of so many bytes each.
     Fixed(u32),
-}
-
-/// What a column's values are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ColumnType {
-    /// Booleans.
-    Bool,
-    /// Whole numbers of so many bits.
-    Int(u8),
-    /// Whole numbers from 0 on, of so many bits.
-    Uint(u8),
-    /// Numbers of so many bits.
-    Float(u8),
-    /// UTF-8 text.
-    Text,
-    /// Bytes.
-    Binary,
-    /// Something that is not read here.
-    Other(&'static str),
-}
-
-impl fmt::Display for ColumnType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Bool => f.write_str("bool"),
-            Self::Int(bits) => write!(f, "int{bits}"),
-            Self::Uint(bits) => write!(f, "uint{bits}"),
-            Self::Float(bits) => write!(f, "float{bits}"),
-            Self::Text => f.write_str("string"),
-            Self::Binary => f.write_str("binary"),
-            Self::Other(name) => f.write_str(name),
-        }
-    }
 }
 
 /// A column: a leaf of the tree of fields.
@@ -218,9 +183,6 @@ impl Logical {
 
 /// Fields within fields; people's are far fewer.
 const DEPTH_MAX: usize = 64;
-
-/// The longest path of a column: a long name of a structure is in those of all of its fields.
-const NAME_BYTES_MAX: usize = 1024;
 
 /// The columns of a tree.
 pub(super) fn columns(elements: &[Element]) -> Parsed<Vec<Column>> {

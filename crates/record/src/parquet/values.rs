@@ -5,8 +5,8 @@ use bytes::Bytes;
 use super::delta;
 use super::hybrid::{self, width_of};
 use super::page::{Page, PageEntry, RLE, encoding_name};
-use super::schema::{Column, ColumnType, Physical};
-use super::{Cell, Fault, Parsed, damaged, reserved};
+use super::schema::{Column, Physical};
+use super::{Cell, ColumnType, Fault, Parsed, damaged, reserved};
 
 const PLAIN: i64 = 0;
 const PLAIN_DICTIONARY: i64 = 2;

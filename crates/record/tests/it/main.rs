@@ -6,6 +6,7 @@
     reason = "helpers of tests, which may panic and say why they skip"
 )]
 
+mod arrow;
 mod compression;
 mod damage;
 #[path = "../../../../tests/data.rs"]

@@ -1,8 +1,9 @@
 //! Parquet files: those that pyarrow wrote (`tests/golden/parquet/make.py`), whole and damaged.
 
 use bytes::Bytes;
-use forebay_record::Error;
-use forebay_record::parquet::{Cell, ColumnType, Metadata, read_column};
+
+use forebay_record::parquet::{Metadata, read_column};
+use forebay_record::{Cell, ColumnType, Error};
 
 use crate::support::Random;
 
@@ -17,7 +18,7 @@ const FILES: [(&str, &[u8]); 5] = [
 ];
 
 /// What row `i` of a column must be: the script's formulas.
-fn expected(column: &str, i: u64) -> Cell {
+pub(crate) fn expected(column: &str, i: u64) -> Cell {
     let bytes = |bytes: Vec<u8>| Cell::Bytes(bytes.into());
     let unless = |null: bool, cell: Cell| if null { Cell::Null } else { cell };
     let number = i as f64;

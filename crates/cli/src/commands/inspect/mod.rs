@@ -1,6 +1,7 @@
 //! `forebay inspect`: describe a file or folder, by its content.
 
 mod arrays;
+mod arrows;
 mod audio;
 mod dataset;
 mod documents;
@@ -40,6 +41,7 @@ Examples:
   forebay inspect shard-00000.tfrecord    any TFRecord file, compressed ones too
   forebay inspect shard-000000.tar        number and members of the samples
   forebay inspect train.parquet           rows, row groups, columns and their types
+  forebay inspect data-00000.arrow        the same of an Arrow file or stream
   forebay inspect s3://bucket/dataset     in a bucket
   forebay inspect photos/                 number of files by format and class
   forebay inspect photo.jpg               size, channels and orientation
@@ -83,6 +85,7 @@ enum Outcome {
     Arrays(arrays::Found),
     Tar(tars::Found),
     Parquet(parquets::Found),
+    Arrow(arrows::Found),
     Index(tars::IndexFound),
     Text(texts::Found),
     /// A folder of images, and of no other samples.
@@ -129,6 +132,7 @@ impl Outcome {
             Self::Arrays(found) => found.show(page),
             Self::Tar(found) => found.show(page),
             Self::Parquet(found) => found.show(page),
+            Self::Arrow(found) => found.show(page),
             Self::Index(found) => found.show(page),
             Self::Text(found) => found.show(page),
             Self::Images(found) => found.show(page, true),
@@ -150,6 +154,7 @@ impl Outcome {
             Self::Audio(found) => found.problems.clone(),
             Self::Tar(found) => found.problems.clone(),
             Self::Parquet(found) => found.problems.clone(),
+            Self::Arrow(found) => found.problems.clone(),
             _ => Vec::new(),
         }
     }
@@ -162,6 +167,7 @@ impl Outcome {
             Self::Arrays(found) => Some(found.brief()),
             Self::Tar(found) => Some(found.brief()),
             Self::Parquet(found) => Some(found.brief()),
+            Self::Arrow(found) => Some(found.brief()),
             Self::Text(found) => Some(found.brief()),
             _ => None,
         }
@@ -212,6 +218,7 @@ fn look_at_file(path: &Path, bytes: u64, verify: bool, record: Option<u64>) -> R
         Sort::Npy | Sort::Hdf5 | Sort::Idx => Outcome::Arrays(arrays::inspect(path, sort, bytes)?),
         Sort::Tar => Outcome::Tar(tars::inspect(path, bytes)?),
         Sort::Parquet => Outcome::Parquet(parquets::inspect(path, bytes, verify)?),
+        Sort::Arrow => Outcome::Arrow(arrows::inspect(path, bytes, verify)?),
         Sort::Records => Outcome::Records(records::inspect(path, bytes, record)?),
         Sort::Index => Outcome::Index(tars::index(path, bytes)?),
         Sort::Html | Sort::Text => Outcome::Text(texts::inspect(path, sort, bytes)?),
@@ -243,8 +250,8 @@ fn foreign(path: &Path, head: &[u8]) -> Error {
 fn unknown(path: &Path) -> Error {
     Error::usage(
         format!("the format of `{}` is unknown", one_line(path)),
-        "supported are data sets, TFRecord and Parquet files, tars, images (JPEG, PNG, WebP, BMP, PNM, QOI, L3), audio (FLAC, MP3, WAV), arrays \
-         (NPY, HDF5, IDX), HTML, text, pipelines (TOML), profiles and plans",
+        "supported are data sets, TFRecord, Parquet and Arrow files, tars, images (JPEG, PNG, WebP, BMP, PNM, QOI, L3), audio (FLAC, MP3, WAV), \
+         arrays (NPY, HDF5, IDX), HTML, text, pipelines (TOML), profiles and plans",
     )
 }
 

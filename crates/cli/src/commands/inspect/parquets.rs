@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use forebay_engine::StorageChoice;
 use forebay_plan::units;
-use forebay_record::parquet::{Column, Input, Metadata, read_chunk};
+use forebay_record::Input;
+use forebay_record::parquet::{Column, Metadata, read_chunk};
 use forebay_storage::File;
 use serde::Serialize;
 
@@ -28,18 +29,25 @@ pub(super) struct Found {
 }
 
 #[derive(Debug, Serialize)]
-struct ColumnFound {
-    name: String,
+pub(super) struct ColumnFound {
+    pub(super) name: String,
     #[serde(rename = "type")]
-    kind: String,
+    pub(super) kind: String,
     /// Whether a source or a table may use it.
-    supported: bool,
-    bytes: u64,
-    inflated_bytes: u64,
+    pub(super) supported: bool,
+    pub(super) bytes: u64,
+    pub(super) inflated_bytes: u64,
 }
 
 /// A file of a storage.
-struct Opened(Box<dyn File>);
+pub(super) struct Opened(Box<dyn File>);
+
+impl Opened {
+    pub(super) fn open(path: &Path) -> Result<Self> {
+        let storage = StorageChoice::Local.open(0)?;
+        Ok(Self(storage.open(path).map_err(forebay_engine::Error::from)?))
+    }
+}
 
 impl Input for Opened {
     type Error = Error;
@@ -55,8 +63,7 @@ impl Input for Opened {
 
 /// Reads the footer, and with `verify` the values.
 pub(super) fn inspect(path: &Path, bytes: u64, verify: bool) -> Result<Found> {
-    let storage = StorageChoice::Local.open(0)?;
-    let file = Opened(storage.open(path).map_err(forebay_engine::Error::from)?);
+    let file = Opened::open(path)?;
     let name = path.display().to_string();
     let (metadata, mut problems) = match Metadata::read(&file, &name) {
         Ok(metadata) => (Some(metadata), Vec::new()),
@@ -94,8 +101,7 @@ fn damage(file: &Opened, metadata: &Metadata, column: &Column, name: &str) -> Op
 impl Found {
     /// In a few words.
     pub(super) fn brief(&self) -> String {
-        let names: Vec<&str> = self.columns.iter().take(6).map(|column| column.name.as_str()).collect();
-        format!("{} of {}", units::counted(self.rows, "row"), names.join(", "))
+        brief(self.rows, &self.columns)
     }
 
     pub(super) fn show(&self, page: &mut Page) {
@@ -105,20 +111,30 @@ impl Found {
             ("rows", units::count(self.rows)),
             ("row groups", units::count(self.row_groups)),
         ]);
-        page.gap();
-        let mut table = Table::new(&[
-            ("column", Align::Left),
-            ("type", Align::Left),
-            ("bytes", Align::Right),
-            ("inflated", Align::Right),
-        ]);
-        for column in &self.columns {
-            let kind = if column.supported { column.kind.clone() } else { format!("{} (not read)", column.kind) };
-            let sizes = [column.bytes, column.inflated_bytes].map(|bytes| units::bytes(bytes as f64));
-            let [bytes, inflated] = sizes;
-            table.row([column.name.clone(), kind, bytes, inflated], false);
-        }
-        page.table(&table);
+        show_columns(page, &self.columns);
         show_problems(page, &self.problems);
     }
+}
+
+/// A file of columns in a few words.
+pub(super) fn brief(rows: u64, columns: &[ColumnFound]) -> String {
+    let names: Vec<&str> = columns.iter().take(6).map(|column| column.name.as_str()).collect();
+    format!("{} of {}", units::counted(rows, "row"), names.join(", "))
+}
+
+pub(super) fn show_columns(page: &mut Page, columns: &[ColumnFound]) {
+    page.gap();
+    let mut table = Table::new(&[
+        ("column", Align::Left),
+        ("type", Align::Left),
+        ("bytes", Align::Right),
+        ("inflated", Align::Right),
+    ]);
+    for column in columns {
+        let kind = if column.supported { column.kind.clone() } else { format!("{} (not read)", column.kind) };
+        let sizes = [column.bytes, column.inflated_bytes].map(|bytes| units::bytes(bytes as f64));
+        let [bytes, inflated] = sizes;
+        table.row([column.name.clone(), kind, bytes, inflated], false);
+    }
+    page.table(&table);
 }

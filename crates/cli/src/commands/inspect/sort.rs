@@ -5,7 +5,7 @@ use std::path::Path;
 use forebay_codec::image::{EncodedImage, Format};
 use forebay_codec::{Error as CodecError, audio, npy, signal};
 use forebay_record::masked_crc32c;
-use forebay_record::parquet::MAGIC;
+use forebay_record::{arrow, parquet};
 
 use super::arrays::IdxHeader;
 
@@ -20,6 +20,7 @@ pub(super) enum Sort {
     Audio(&'static str),
     Tar,
     Parquet,
+    Arrow,
     /// Something else that is compressed, by its name: `.tar.gz`, `.html.gz`.
     Compressed,
     /// TFRecord, plain or compressed.
@@ -53,8 +54,9 @@ impl Sort {
         if let Some(format) = Format::detect(head) {
             return Self::Image(format);
         }
-        let starts: [(bool, Self); 14] = [
-            (head.starts_with(MAGIC), Self::Parquet),
+        let starts: [(bool, Self); 15] = [
+            (head.starts_with(parquet::MAGIC), Self::Parquet),
+            (head.starts_with(arrow::MAGIC) || is_arrow_stream(head), Self::Arrow),
             (npy::begins(head), Self::Npy),
             (signal::is_hdf5(head), Self::Hdf5),
             (head.starts_with(b"fLaC") || head.starts_with(b"ID3") && ends(&[".flac"]), Self::Audio("flac")),
@@ -99,6 +101,7 @@ impl Sort {
             Self::Audio(name) | Self::Foreign(name) => name,
             Self::Tar => "tar",
             Self::Parquet => "parquet",
+            Self::Arrow => "arrow",
             Self::Compressed => "gzip",
             Self::Records => "tfrecord",
             Self::Npy => "npy",
@@ -121,6 +124,7 @@ impl Sort {
                 | Self::Audio(_)
                 | Self::Tar
                 | Self::Parquet
+                | Self::Arrow
                 | Self::Records
                 | Self::Npy
                 | Self::Hdf5
@@ -136,7 +140,7 @@ impl Sort {
 
 /// The format that the name of a file promises, where that is one that is known by its first bytes.
 pub(super) fn promised(path: &Path) -> Option<&'static str> {
-    const NAMES: [(&str, &str); 11] = [
+    const NAMES: [(&str, &str); 13] = [
         ("flac", "flac"),
         ("mp3", "mp3"),
         ("npy", "npy"),
@@ -144,6 +148,8 @@ pub(super) fn promised(path: &Path) -> Option<&'static str> {
         ("hdf5", "hdf5"),
         ("tar", "tar"),
         ("parquet", "parquet"),
+        ("arrow", "arrow"),
+        ("feather", "arrow"),
         ("tfrecord", "tfrecord"),
         ("tfrecords", "tfrecord"),
         ("gif", "gif"),
@@ -177,6 +183,15 @@ fn has_compressed_name(name: &str) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether these bytes begin as messages of Arrow do: with a mark, and a length of up to some MB that is a multiple of eight.
+fn is_arrow_stream(head: &[u8]) -> bool {
+    let length = head.strip_prefix(arrow::CONTINUATION).and_then(|rest| rest.first_chunk::<4>());
+    length.is_some_and(|length| {
+        let length = u32::from_le_bytes(*length);
+        (8..=arrow::MESSAGE_BYTES_MAX as u32).contains(&length) && length.is_multiple_of(8)
+    })
 }
 
 /// Whether these bytes begin with a record's length and the checksum of it.
