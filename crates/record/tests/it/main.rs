@@ -18,5 +18,6 @@ mod messages;
 mod mutants;
 mod parquet;
 mod reader;
+mod streams;
 mod support;
 mod tensor;
