@@ -2,7 +2,11 @@
 //!
 //! The data are decoded photos, as a data set that keeps pixels has them. Ours is the whole way from a shard in memory to samples: blocks
 //! are found, inflated, their records' checksums looked at, and taken apart. Theirs is one call for all of the same bytes, into memory that
-//! is there already.
+//! is there already. LZ4 is so fast that looking at checksums shows, which its library does not do: what it and the checksums take together stands
+//! beside it, too, as what is left to gain.
+//!
+//! A pass over the data may be short, and starting threads, and waiting for the last block, would count. So there are as many passes in a
+//! measurement as fill a fifth of a second.
 
 use std::hint::black_box;
 use std::io::Write as _;
@@ -12,6 +16,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::ScopedJoinHandle;
+use std::time::Instant;
 
 use forebay_engine::build::{Build, BuildOptions};
 use forebay_engine::data::{Dataset, Listing};
@@ -21,9 +26,9 @@ use forebay_pipeline::{Pipeline, Strategy};
 use forebay_record::{Scope, ShardCompressor};
 use forebay_storage::{Folder, MemoryStorage, Storage};
 
-use crate::Outcome;
 use crate::inflating::{Library, Piece};
 use crate::measure::{Row, in_turn};
+use crate::{Outcome, Selection, rows};
 
 /// Only the source matters: nothing is done to the bytes.
 const PIPELINE: &str = "name = \"pixels\"\n[source]\nfiles = \"**/*.npy\"\nfield = \"tensor\"\n\
@@ -45,9 +50,9 @@ const BESIDE: [(&str, &[Library]); 12] = [
     ("gzip-6-record", &[Library::Zlib, Library::Libdeflate]),
     // Libdeflate takes no streams.
     ("gzip-6-stream", &[Library::Zlib]),
-    ("lz4", &[Library::Lz4]),
-    ("lz4-record", &[Library::Lz4]),
-    ("lz4-stream", &[Library::Lz4]),
+    ("lz4", &[Library::Lz4, Library::Lz4Checked]),
+    ("lz4-record", &[Library::Lz4, Library::Lz4Checked]),
+    ("lz4-stream", &[Library::Lz4, Library::Lz4Checked]),
     ("snappy", &[Library::Snap]),
     ("snappy-record", &[Library::Snap]),
     ("snappy-stream", &[Library::Snap]),
@@ -57,25 +62,65 @@ const BESIDE: [(&str, &[Library]); 12] = [
 const PROGRAMS: [(&str, &[&str]); 3] =
     [("zstd-3-stream", &["zstd", "-dcq"]), ("gzip-6-stream", &["gzip", "-dc"]), ("lz4-stream", &["lz4", "-dcq"])];
 
-pub(crate) fn rows(pictures: &[Vec<u8>]) -> Outcome<Vec<Row>> {
+/// The strategies of zlib's that are compared with the usual one.
+const STRATEGIES: [&str; 2] = ["rle", "huffman-only"];
+
+/// What a measurement of passes takes at least.
+const SECONDS_MIN: f64 = 0.2;
+
+pub(crate) fn rows(files: &[Vec<u8>], selection: &Selection) -> Outcome<Vec<Row>> {
+    let of_reading = |(name, _): &(&str, _)| {
+        [reading(name), on_two(name), alone_on_two(name)].iter().any(|work| selection.has(work))
+    };
+    let beside: Vec<(&str, &[Library])> = BESIDE.into_iter().filter(of_reading).collect();
+    let strategies: Vec<&str> =
+        STRATEGIES.into_iter().filter(|strategy| selection.has(&compressing(strategy))).collect();
+    if beside.is_empty() && strategies.is_empty() {
+        return Ok(Vec::new());
+    }
+    let pictures = rows::pixels(files)?;
     let mut rows = Vec::new();
     let mut scaling = Vec::new();
-    for (name, libraries) in BESIDE {
-        let data = Data::new(pictures, name)?;
-        for library in libraries {
-            rows.push(data.beside(*library)?);
+    for (name, libraries) in beside {
+        let data = Data::new(&pictures, name)?;
+        if selection.has(&reading(name)) {
+            for library in libraries {
+                rows.push(data.beside(*library)?);
+            }
+            if let Some((_, program)) = PROGRAMS.iter().find(|(of, _)| *of == name) {
+                rows.extend(data.beside_program(program)?);
+            }
         }
-        if let Some((_, program)) = PROGRAMS.iter().find(|(of, _)| *of == name) {
-            rows.extend(data.beside_program(program)?);
+        if selection.has(&on_two(name)) {
+            scaling.push(data.scaling()?);
         }
-        scaling.push(data.scaling()?);
+        if selection.has(&alone_on_two(name)) {
+            scaling.push(data.scaling_alone(libraries[0])?);
+        }
     }
     rows.extend(scaling);
     let filtered: Vec<Vec<u8>> = pictures.iter().map(|picture| filtered(picture)).collect();
-    for strategy in ["rle", "huffman-only"] {
+    for strategy in strategies {
         rows.push(strategy_row(&filtered, strategy)?);
     }
     Ok(rows)
+}
+
+fn reading(name: &str) -> String {
+    format!("read a shard of `{name}`")
+}
+
+fn on_two(name: &str) -> String {
+    format!("read shards of `{name}` on two threads")
+}
+
+/// What the machine gives a second thread: the library without anything of ours.
+fn alone_on_two(name: &str) -> String {
+    format!("inflate shards of `{name}` by the library alone on two threads")
+}
+
+fn compressing(strategy: &str) -> String {
+    format!("compress filtered pixels with `zlib-6-{strategy}`")
 }
 
 /// A data set in memory, compressed.
@@ -126,8 +171,8 @@ impl Data {
         Shards::new(Arc::clone(&self.dataset), Arc::new(self.storage.clone()))
     }
 
-    /// Reads everything on so many threads: blocks, or of streams whole ones, go to whoever is free.
-    fn read(&self, threads: usize) -> Outcome<()> {
+    /// Reads everything so many times, on so many threads: blocks, or of streams whole ones, go to whoever is free.
+    fn read(&self, threads: usize, passes: usize) -> Outcome<()> {
         let source = self.source();
         let mut work: Vec<Vec<Range<u64>>> = Vec::new();
         let mut before = None;
@@ -138,40 +183,50 @@ impl Data {
             }
             before = block.sequence;
         }
-        let next = AtomicUsize::new(0);
-        let run = || {
-            while let Some(blocks) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
-                for block in blocks {
+        let (source, work) = (&source, &work);
+        share(threads, passes * work.len(), || {
+            move |number: usize| {
+                for block in &work[number % work.len()] {
                     let fetched = source.read(block.clone());
                     for (sample, content) in block.clone().zip(fetched.contents) {
                         let sample = content.and_then(|content| source.unpack(sample, content));
                         black_box(sample.map_err(|failed| failed.error.to_string())?);
                     }
                 }
+                Ok(())
             }
-            Ok::<(), String>(())
-        };
-        if threads == 1 {
-            return Ok(run()?);
-        }
-        let done: Result<(), String> = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..threads).map(|_| scope.spawn(run)).collect();
-            let joined = |thread: ScopedJoinHandle<'_, _>| thread.join().unwrap_or_else(|_| Err("a panic".to_owned()));
-            threads.into_iter().try_for_each(joined)
-        });
-        Ok(done?)
+        })
     }
 
-    fn row(&self, work: String, beside: &'static str, (ours, theirs): (f64, f64), bar: f64) -> Row {
+    /// Inflates everything so many times on so many threads, by a library alone.
+    fn inflate(&self, library: Library, threads: usize, passes: usize) -> Outcome<()> {
+        let scope = self.scope()?;
+        share(threads, passes * self.pieces.len(), || {
+            let mut inflater = library.open(self.longest, scope).map_err(|error| error.to_string());
+            move |number: usize| {
+                let inflater = inflater.as_mut().map_err(|error| error.clone())?;
+                let inflated = inflater.inflate(&self.pieces[number % self.pieces.len()]);
+                inflated.map(|_| ()).map_err(|error| error.to_string())
+            }
+        })
+    }
+
+    fn scope(&self) -> Outcome<Scope> {
+        Ok(self.dataset.compression().ok_or("a compression")?.scope)
+    }
+
+    fn row(&self, work: String, beside: &'static str, (ours, theirs): (f64, f64), bar: Option<f64>) -> Row {
         let rate = |seconds: f64| self.megabytes / seconds;
-        Row { work: work.into(), beside, unit: "MB/s", ours: rate(ours), theirs: rate(theirs), bar: Some(bar) }
+        Row { work: work.into(), beside, unit: "MB/s", ours: rate(ours), theirs: rate(theirs), bar }
     }
 
     fn beside(&self, library: Library) -> Outcome<Row> {
-        let mut theirs = library.open(self.longest, self.dataset.compression().ok_or("a compression")?.scope)?;
-        let seconds =
-            in_turn(|| self.read(1), || self.pieces.iter().try_for_each(|piece| theirs.inflate(piece).map(|_| ())))?;
-        Ok(self.row(format!("read a shard of `{}`", self.name), library.name(), seconds, LIBRARY_BAR))
+        let mut theirs = library.open(self.longest, self.scope()?)?;
+        let mut inflate = || self.pieces.iter().try_for_each(|piece| theirs.inflate(piece).map(|_| ()));
+        let passes = passes(|| self.read(1, 1))?;
+        let seconds = in_turn(|| self.read(1, passes), || (0..passes).try_for_each(|_| inflate()))?;
+        let bar = library.is_bare().then_some(LIBRARY_BAR);
+        Ok(self.row(reading(self.name), library.name(), each(seconds, passes), bar))
     }
 
     /// Beside a program, where it is there.
@@ -196,14 +251,61 @@ impl Data {
             }
             Ok(())
         };
-        let seconds = in_turn(|| self.read(1), run)?;
-        Ok(Some(self.row(format!("read a shard of `{}`", self.name), program[0], seconds, LIBRARY_BAR)))
+        let seconds = in_turn(|| self.read(1, 1), run)?;
+        Ok(Some(self.row(reading(self.name), program[0], seconds, Some(LIBRARY_BAR))))
     }
 
     fn scaling(&self) -> Outcome<Row> {
-        let seconds = in_turn(|| self.read(2), || self.read(1))?;
-        Ok(self.row(format!("read shards of `{}` on two threads", self.name), "on one", seconds, THREADS_BAR))
+        let passes = passes(|| self.read(2, 1))?;
+        let seconds = in_turn(|| self.read(2, passes), || self.read(1, passes))?;
+        Ok(self.row(on_two(self.name), "on one", each(seconds, passes), Some(THREADS_BAR)))
     }
+
+    fn scaling_alone(&self, library: Library) -> Outcome<Row> {
+        let passes = passes(|| self.inflate(library, 2, 1))?;
+        let seconds = in_turn(|| self.inflate(library, 2, passes), || self.inflate(library, 1, passes))?;
+        Ok(self.row(alone_on_two(self.name), "on one", each(seconds, passes), None))
+    }
+}
+
+/// Does the parts of some work, whose number is told, on so many threads: each makes its own worker, and takes the next part when it is free.
+fn share<W: FnMut(usize) -> Result<(), String>>(
+    threads: usize,
+    parts: usize,
+    worker: impl Fn() -> W + Sync,
+) -> Outcome<()> {
+    let next = AtomicUsize::new(0);
+    let run = || {
+        let mut work = worker();
+        loop {
+            match next.fetch_add(1, Ordering::Relaxed) {
+                part if part < parts => work(part)?,
+                _ => return Ok(()),
+            }
+        }
+    };
+    if threads == 1 {
+        return Ok(run()?);
+    }
+    let done: Result<(), String> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(run)).collect();
+        let joined = |thread: ScopedJoinHandle<'_, _>| thread.join().unwrap_or_else(|_| Err("a panic".to_owned()));
+        threads.into_iter().try_for_each(joined)
+    });
+    Ok(done?)
+}
+
+/// How many passes fill a measurement.
+fn passes(one: impl Fn() -> Outcome<()>) -> Outcome<usize> {
+    one()?;
+    let begun = Instant::now();
+    one()?;
+    Ok((SECONDS_MIN / begun.elapsed().as_secs_f64()).ceil().clamp(1.0, 1000.0) as usize)
+}
+
+/// The seconds of one of so many passes.
+fn each((ours, theirs): (f64, f64), passes: usize) -> (f64, f64) {
+    (ours / passes as f64, theirs / passes as f64)
 }
 
 /// Whole shards, or where records are compressed each by itself those.
@@ -256,8 +358,7 @@ fn strategy_row(pictures: &[Vec<u8>], strategy: &str) -> Outcome<Row> {
     )?;
     let bytes: usize = pictures.iter().map(Vec::len).sum();
     let of = |part: usize| 100.0 * part as f64 / bytes as f64;
-    let work =
-        format!("compress filtered pixels with `{name}`, to {:.0} % ({:.0} % with `zlib-6`)", of(ours), of(theirs));
+    let work = format!("{}, to {:.0} % ({:.0} % with `zlib-6`)", compressing(strategy), of(ours), of(theirs));
     let rate = |seconds: f64| bytes as f64 / 1e6 / seconds;
     Ok(Row {
         work: work.into(),

@@ -1,5 +1,6 @@
 //! The bare libraries that inflate, used as directly as can be.
 
+use std::hint::black_box;
 use std::io::Read as _;
 
 use bytes::Bytes;
@@ -24,6 +25,9 @@ pub(crate) enum Library {
     Zlib,
     Libdeflate,
     Lz4,
+    /// And the checksums that records have, which it does not look at: of what comes in where each is compressed by itself, else of each block while it is
+    /// still in the cache.
+    Lz4Checked,
     Snap,
 }
 
@@ -35,8 +39,14 @@ impl Library {
             Self::Zlib => "zlib",
             Self::Libdeflate => "libdeflate",
             Self::Lz4 => "liblz4",
+            Self::Lz4Checked => "liblz4 and CRC-32C",
             Self::Snap => "snap",
         }
+    }
+
+    /// Whether it is a library and nothing else.
+    pub(crate) fn is_bare(self) -> bool {
+        !matches!(self, Self::Lz4Checked)
     }
 
     /// The library, with memory for `longest` bytes, which are kept in this scope.
@@ -46,7 +56,9 @@ impl Library {
             Self::ZstdStreaming => Engine::ZstdStreaming(zstd_safe::DCtx::try_create().ok_or("no memory")?),
             Self::Zlib => Engine::Zlib,
             Self::Libdeflate => Engine::Libdeflate(libdeflater::Decompressor::new()),
-            Self::Lz4 => Engine::Lz4,
+            Self::Lz4 => Engine::Lz4(Checked::Nothing),
+            Self::Lz4Checked if scope == Scope::Record => Engine::Lz4(Checked::Input),
+            Self::Lz4Checked => Engine::Lz4(Checked::Output),
             Self::Snap if scope == Scope::Record => Engine::SnapRaw,
             Self::Snap => Engine::SnapFramed,
         };
@@ -59,9 +71,17 @@ enum Engine {
     ZstdStreaming(zstd_safe::DCtx<'static>),
     Zlib,
     Libdeflate(libdeflater::Decompressor),
-    Lz4,
+    Lz4(Checked),
     SnapRaw,
     SnapFramed,
+}
+
+/// What a checksum is taken of besides.
+#[derive(Clone, Copy, PartialEq)]
+enum Checked {
+    Nothing,
+    Input,
+    Output,
 }
 
 /// A library with the memory that it inflates into.
@@ -79,7 +99,7 @@ impl Inflater {
             Engine::ZstdStreaming(context) => stream_zstd(context, compressed, output)?,
             Engine::Zlib => inflate_zlib(compressed, output)?,
             Engine::Libdeflate(stream) => stream.gzip_decompress(compressed, output)?,
-            Engine::Lz4 => inflate_lz4(compressed, output)?,
+            Engine::Lz4(checked) => inflate_lz4(compressed, output, *checked)?,
             Engine::SnapRaw => snap::raw::Decoder::new().decompress(compressed, output)?,
             Engine::SnapFramed => {
                 snap::read::FrameDecoder::new(compressed).read_exact(output)?;
@@ -129,7 +149,10 @@ fn inflate_zlib(compressed: &[u8], output: &mut [u8]) -> Outcome<usize> {
 }
 
 /// The blocks of frames that are as ours: without sizes and checksums.
-fn inflate_lz4(mut compressed: &[u8], output: &mut [u8]) -> Outcome<usize> {
+fn inflate_lz4(mut compressed: &[u8], output: &mut [u8], checked: Checked) -> Outcome<usize> {
+    if checked == Checked::Input {
+        black_box(crc_fast::crc32_iscsi(compressed));
+    }
     let mut written = 0;
     while !compressed.is_empty() {
         compressed = compressed.get(7..).ok_or("no frame")?;
@@ -143,12 +166,16 @@ fn inflate_lz4(mut compressed: &[u8], output: &mut [u8]) -> Outcome<usize> {
             let (block, rest) = compressed.split_at((length & 0x7fff_ffff) as usize);
             compressed = rest;
             let space = &mut output[written..];
-            written += if length >> 31 == 1 {
+            let given = if length >> 31 == 1 {
                 space[..block.len()].copy_from_slice(block);
                 block.len()
             } else {
                 lz4::block::decompress_to_buffer(block, Some(space.len().min(4 << 20) as i32), space)?
             };
+            if checked == Checked::Output {
+                black_box(crc_fast::crc32_iscsi(&space[..given]));
+            }
+            written += given;
         }
     }
     Ok(written)

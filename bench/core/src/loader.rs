@@ -14,13 +14,19 @@ use forebay_pipeline::{
     Output, Pipeline, SampleView, Scope, Sink, StepError, Strategy, Transform, ValueView, preset_text,
 };
 
-use crate::Outcome;
 use crate::measure::{Row, in_turn};
+use crate::{Outcome, Selection};
 
 /// How often the photos are loaded in one measurement.
 const COPIES: usize = 8;
 
-pub(crate) fn rows(files: &[Vec<u8>]) -> Outcome<Vec<Row>> {
+const ON_ONE: &str = "load on one thread";
+const ON_TWO: &str = "load on two threads";
+
+pub(crate) fn rows(files: &[Vec<u8>], selection: &Selection) -> Outcome<Vec<Row>> {
+    if ![ON_ONE, ON_TWO].into_iter().any(|work| selection.has(work)) {
+        return Ok(Vec::new());
+    }
     // Labels are of no account here, and a photo folder need not have folders.
     let text = preset_text("cv").ok_or("the pipeline `cv`")?.replace("label = \"folder\"", "label = \"none\"");
     let pipeline = Pipeline::from_toml("cv", &text)?;
@@ -49,7 +55,14 @@ pub(crate) fn rows(files: &[Vec<u8>]) -> Outcome<Vec<Row>> {
         &(),
     )?;
     let dataset = Arc::new(Dataset::open(&output)?);
-    Ok(vec![overhead(&dataset, files)?, scaling(&dataset)?])
+    let mut rows = Vec::new();
+    if selection.has(ON_ONE) {
+        rows.push(overhead(&dataset, files)?);
+    }
+    if selection.has(ON_TWO) {
+        rows.push(scaling(&dataset)?);
+    }
+    Ok(rows)
 }
 
 fn load(dataset: &Arc<Dataset>, threads: usize) -> Outcome<()> {
@@ -75,7 +88,7 @@ fn overhead(dataset: &Arc<Dataset>, files: &[Vec<u8>]) -> Outcome<Row> {
     )?;
     let samples = dataset.manifest().samples as f64;
     Ok(Row {
-        work: "load on one thread".into(),
+        work: ON_ONE.into(),
         beside: "the sum of its parts",
         unit: "samples/s",
         ours: samples / ours,
@@ -88,7 +101,7 @@ fn scaling(dataset: &Arc<Dataset>) -> Outcome<Row> {
     let (two, one) = in_turn(|| load(dataset, 2), || load(dataset, 1))?;
     let samples = dataset.manifest().samples as f64;
     Ok(Row {
-        work: "load on two threads".into(),
+        work: ON_TWO.into(),
         beside: "on one",
         unit: "samples/s",
         ours: samples / two,

@@ -18,6 +18,18 @@ use crate::bare::Turbo;
 use crate::loader::SlotSink;
 use crate::measure::{Row, in_turn};
 
+/// What a row is measured with.
+type Measure = fn(&'static str, &[Vec<u8>]) -> Outcome<Row>;
+
+/// The work of each row, and what measures it.
+pub(crate) const ROWS: [(&str, Measure); 5] = [
+    ("JPEG decode", jpeg),
+    ("JPEG decode at half size", jpeg_half),
+    ("PNG decode", png),
+    ("resize to 256, bilinear", resize),
+    ("record reading, checked and taken apart", records),
+];
+
 /// So many photos are enough for a steady median.
 const PHOTOS_MAX: usize = 120;
 
@@ -75,12 +87,12 @@ fn jpeg_at(work: &'static str, files: &[Vec<u8>], scale: Scale, divisor: i32) ->
     })
 }
 
-pub(crate) fn jpeg(files: &[Vec<u8>]) -> Outcome<Row> {
-    jpeg_at("JPEG decode", files, Scale::Full, 1)
+fn jpeg(work: &'static str, files: &[Vec<u8>]) -> Outcome<Row> {
+    jpeg_at(work, files, Scale::Full, 1)
 }
 
-pub(crate) fn jpeg_half(files: &[Vec<u8>]) -> Outcome<Row> {
-    jpeg_at("JPEG decode at half size", files, Scale::Half, 2)
+fn jpeg_half(work: &'static str, files: &[Vec<u8>]) -> Outcome<Row> {
+    jpeg_at(work, files, Scale::Half, 2)
 }
 
 /// The photos, decoded.
@@ -95,7 +107,7 @@ pub(crate) fn pixels(files: &[Vec<u8>]) -> Outcome<Vec<Vec<u8>>> {
     Ok(pictures(files)?.into_iter().map(|picture| picture.data().to_vec()).collect())
 }
 
-pub(crate) fn png(files: &[Vec<u8>]) -> Outcome<Row> {
+fn png(work: &'static str, files: &[Vec<u8>]) -> Outcome<Row> {
     let encoding = Encoding::Png { effort: PngEffort::Balanced };
     let some = &files[..files.len().min(24)];
     let pngs: Vec<Vec<u8>> =
@@ -119,7 +131,7 @@ pub(crate) fn png(files: &[Vec<u8>]) -> Outcome<Row> {
     )?;
     let count = pngs.len() as f64;
     Ok(Row {
-        work: "PNG decode".into(),
+        work: work.into(),
         beside: "png",
         unit: "images/s",
         ours: count / our_seconds,
@@ -128,7 +140,7 @@ pub(crate) fn png(files: &[Vec<u8>]) -> Outcome<Row> {
     })
 }
 
-pub(crate) fn resize(files: &[Vec<u8>]) -> Outcome<Row> {
+fn resize(work: &'static str, files: &[Vec<u8>]) -> Outcome<Row> {
     let pictures = pictures(files)?;
     let step = Resize::to(256);
     let mut scope = Scope::new();
@@ -163,7 +175,7 @@ pub(crate) fn resize(files: &[Vec<u8>]) -> Outcome<Row> {
     )?;
     let count = pictures.len() as f64;
     Ok(Row {
-        work: "resize to 256, bilinear".into(),
+        work: work.into(),
         beside: "fast_image_resize",
         unit: "images/s",
         ours: count / our_seconds,
@@ -173,7 +185,7 @@ pub(crate) fn resize(files: &[Vec<u8>]) -> Outcome<Row> {
 }
 
 /// Records of encoded photos out of a block in memory, beside the checksum alone, which is the least that reading must do.
-pub(crate) fn records(files: &[Vec<u8>]) -> Outcome<Row> {
+fn records(work: &'static str, files: &[Vec<u8>]) -> Outcome<Row> {
     let mut writer = Writer::new(Vec::new());
     let mut index = Index::new();
     let mut record = Vec::new();
@@ -210,7 +222,7 @@ pub(crate) fn records(files: &[Vec<u8>]) -> Outcome<Row> {
     )?;
     let megabytes = shard.len() as f64 * f64::from(passes) / 1e6;
     Ok(Row {
-        work: "record reading, checked and taken apart".into(),
+        work: work.into(),
         beside: "crc32c alone",
         unit: "MB/s",
         ours: megabytes / our_seconds,

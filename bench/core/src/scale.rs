@@ -18,7 +18,7 @@ use forebay_engine::load::{LoadOptions, Loader, OnError, Shuffle, WINDOW_BYTES};
 use forebay_engine::source::{Files, Shards, Source};
 use forebay_pipeline::{Pipeline, Strategy};
 
-use crate::Outcome;
+use crate::{Outcome, Selection};
 
 /// The first argument of a process that takes one figure.
 pub(crate) const CHILD: &str = "--figure-of-scale";
@@ -119,7 +119,12 @@ fn pipeline() -> Outcome<Pipeline> {
     Ok(Pipeline::from_toml("scale", PIPELINE)?)
 }
 
-pub(crate) fn figures() -> Outcome<Vec<Figure>> {
+pub(crate) fn figures(selection: &Selection) -> Outcome<Vec<Figure>> {
+    let wanted: Vec<usize> =
+        (0..Work::ALL.len()).filter(|&number| selection.has(Work::ALL[number].describe())).collect();
+    if wanted.is_empty() {
+        return Ok(Vec::new());
+    }
     let folder = tempfile::tempdir()?;
     make_files(&files(folder.path()))?;
     let pipeline = pipeline()?;
@@ -138,7 +143,7 @@ pub(crate) fn figures() -> Outcome<Vec<Figure>> {
         memory_bytes: 1 << 30,
     };
     build.run(&dataset(folder.path()), &options, &())?;
-    (0..Work::ALL.len()).map(|number| figure(number, folder.path())).collect()
+    wanted.into_iter().map(|number| figure(number, folder.path())).collect()
 }
 
 /// Takes figure `number` in a process of its own.

@@ -15,6 +15,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
 
 use crate::error::{Error, ErrorLocation, FormatFault, FramePart, IndexFault, Result, UsageFault};
+use crate::offsets::Offsets;
 use crate::tfrecord::{
     Compression, DamageReport, FRAME_OVERHEAD_BYTES, HEADER_BYTES, Location, OnDamage, Options, Reader, split_header,
 };
@@ -24,13 +25,14 @@ pub const INDEX_SUFFIX: &str = ".idx";
 
 /// Where each record of a shard is: in order, without overlap.
 ///
-/// Records nearly always follow each other without a gap, and then an index takes 8 bytes for each in memory, otherwise 16.
+/// Records nearly always follow each other without a gap, and then an index takes 4 bytes for each in memory, otherwise 8; twice as many in
+/// shards of 4 GiB and more.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Index {
     /// Where each record's frame ends.
-    ends: Vec<u64>,
+    ends: Offsets,
     /// Where each begins; `None` as long as that is where the one before it ends.
-    starts: Option<Vec<u64>>,
+    starts: Option<Offsets>,
 }
 
 impl Index {
@@ -52,7 +54,9 @@ impl Index {
     /// Adds a record that was checked to come next.
     fn add(&mut self, location: Location) {
         if self.starts.is_none() && location.offset != self.end() {
-            self.starts = Some(self.iter().map(|entry| entry.offset).collect());
+            let mut starts = Offsets::with_capacity(self.len() + 1);
+            self.iter().for_each(|entry| starts.push(entry.offset));
+            self.starts = Some(starts);
         }
         if let Some(starts) = &mut self.starts {
             starts.push(location.offset);
@@ -62,8 +66,9 @@ impl Index {
 
     /// The index in `text`; `name` is the index's own name, for errors.
     pub fn parse(text: &[u8], name: &str) -> Result<Self> {
-        // The shortest line is `0 16`; most are longer, so this reserves too much rather than too little, within reason.
-        let mut index = Self { ends: Vec::with_capacity(text.len() / 8), starts: None };
+        let records = text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).count();
+        // The shortest line is `0 16`: those that are none get nothing reserved.
+        let mut index = Self { ends: Offsets::with_capacity(records.min(text.len() / 4)), starts: None };
         for (number, line) in text.split(|&byte| byte == b'\n').enumerate() {
             let line = line.trim_ascii();
             if line.is_empty() {
@@ -158,7 +163,7 @@ impl Index {
 
     /// Without the records that a shard of `shard_bytes` does not have; how many that are.
     pub fn cut_to(&mut self, shard_bytes: u64) -> u64 {
-        let within = self.ends.partition_point(|&end| end <= shard_bytes);
+        let within = self.ends.partition_point(|end| end <= shard_bytes);
         let lost = (self.len() - within) as u64;
         self.ends.truncate(within);
         if let Some(starts) = &mut self.starts {
@@ -184,7 +189,7 @@ impl Index {
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
+        self.len() == 0
     }
 
     /// Where record `number` is.
@@ -210,30 +215,30 @@ impl Index {
     /// Where record `number` is, which there is.
     fn location(&self, number: usize) -> Location {
         let offset = match &self.starts {
-            Some(starts) => starts[number],
-            None => number.checked_sub(1).map_or(0, |before| self.ends[before]),
+            Some(starts) => starts.at(number),
+            None => number.checked_sub(1).map_or(0, |before| self.ends.at(before)),
         };
-        Location { offset, length: self.ends[number] - offset }
+        Location { offset, length: self.ends.at(number) - offset }
     }
 
     /// The number of the first record that begins after `offset`; [`Index::len`] if none does.
     pub fn first_after(&self, offset: u64) -> usize {
         match &self.starts {
-            Some(starts) => starts.partition_point(|&start| start <= offset),
+            Some(starts) => starts.partition_point(|start| start <= offset),
             // Each begins where the one before ends; and the first at 0.
-            None => (1 + self.ends.partition_point(|&end| end <= offset)).min(self.len()),
+            None => (1 + self.ends.partition_point(|end| end <= offset)).min(self.len()),
         }
     }
 
     /// The number of the record at `location`.
     pub fn find(&self, location: Location) -> Option<usize> {
-        let number = self.ends.binary_search(&location.end()).ok()?;
+        let number = self.ends.partition_point(|end| end < location.end());
         (self.get(number) == Some(location)).then_some(number)
     }
 
     /// Where the last record's frame ends.
     pub fn end(&self) -> u64 {
-        self.ends.last().copied().unwrap_or(0)
+        self.ends.last().unwrap_or(0)
     }
 
     /// Checks that a shard of `shard_bytes` can hold every record. Bytes that no record covers are no error here, because an
@@ -242,7 +247,7 @@ impl Index {
         if self.end() <= shard_bytes {
             return Ok(());
         }
-        let record = self.ends.partition_point(|&end| end <= shard_bytes);
+        let record = self.ends.partition_point(|end| end <= shard_bytes);
         let offset = self.get(record).map(|entry| entry.offset);
         Err(Error::Format {
             location: ErrorLocation { shard: Some(shard.into()), record: Some(record as u64), offset },
@@ -252,7 +257,7 @@ impl Index {
 
     /// The ranges of a shard of `shard_bytes` that no record covers: before, between and after them.
     pub fn gaps(&self, shard_bytes: u64) -> impl Iterator<Item = Range<u64>> {
-        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        let starts = std::iter::once(0).chain(self.ends.iter());
         let ends = self.iter().map(|entry| entry.offset).chain(std::iter::once(shard_bytes));
         starts.zip(ends).filter(|(start, end)| start < end).map(|(start, end)| start..end)
     }

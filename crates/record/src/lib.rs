@@ -75,6 +75,7 @@ mod example;
 mod index;
 mod names;
 mod numbers;
+mod offsets;
 pub mod parquet;
 mod protobuf;
 mod remembered;

@@ -71,7 +71,11 @@ impl FromStr for ShardCompression {
         let algorithm = words.next();
         let scope = words.scope();
         let algorithm = match algorithm {
-            "gzip" => Algorithm::Gzip(deflate(&mut words)?),
+            "gzip" => {
+                let options = deflate(&mut words)?;
+                check_gzip_window(&words, options)?;
+                Algorithm::Gzip(options)
+            }
             "zlib" => Algorithm::Zlib(deflate(&mut words)?),
             "zstd" => Algorithm::Zstd(zstd(&mut words, scope)?),
             "lz4" => Algorithm::Lz4(lz4(&mut words)?),
@@ -216,6 +220,15 @@ fn deflate(words: &mut Words<'_>) -> Result<DeflateOptions, UsageFault> {
         window_bits: window.unwrap_or(usual.window_bits),
         memory_level: memory.unwrap_or(usual.memory_level),
     })
+}
+
+/// Two strategies look back no further than one byte. ZLIB's header still says how much memory a reader needs for the window; GZIP's says nothing of it.
+fn check_gzip_window(words: &Words<'_>, options: DeflateOptions) -> Result<(), UsageFault> {
+    let looks_back = !matches!(options.strategy, DeflateStrategy::HuffmanOnly | DeflateStrategy::Rle);
+    if looks_back || options.window_bits == DeflateOptions::default().window_bits {
+        return Ok(());
+    }
+    Err(words.wrong("`huffman-only` and `rle` give the same with any window; omit it".to_owned()))
 }
 
 fn zstd(words: &mut Words<'_>, scope: Scope) -> Result<ZstdOptions, UsageFault> {

@@ -96,10 +96,26 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: 200, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_written_is_parsed(steps in proptest::collection::vec((0_u64..3, 16_u64..1_000_000), 0..50)) {
+    fn what_is_written_is_parsed(
+        steps in proptest::collection::vec((0_u64..3, 16_u64..1_000_000), 0..50),
+        // Offsets are held in another way from 4 GiB on.
+        long in proptest::option::of((0_usize..50, (1_u64 << 31)..(1 << 33))),
+    ) {
+        let mut steps = steps;
+        if let Some((at, length)) = long {
+            steps.insert(at.min(steps.len()), (0, length));
+        }
         let mut index = Index::new();
+        let mut locations = Vec::new();
         for (gap, length) in steps {
-            index.push(Location { offset: index.end() + gap, length }).unwrap();
+            locations.push(Location { offset: index.end() + gap, length });
+            index.push(locations[locations.len() - 1]).unwrap();
+        }
+        prop_assert_eq!(index.iter().collect::<Vec<_>>(), &locations[..]);
+        for (number, &location) in locations.iter().enumerate() {
+            prop_assert_eq!(index.find(location), Some(number));
+            prop_assert_eq!(index.first_after(location.offset), number + 1);
+            prop_assert_eq!(index.find(Location { length: location.length + 1, ..location }), None);
         }
         prop_assert_eq!(Index::parse(index.to_text().as_bytes(), "a").unwrap(), index);
     }

@@ -19,5 +19,6 @@ mod messages;
 mod mutants;
 mod parquet;
 mod reader;
+mod streams;
 mod support;
 mod tensor;
