@@ -8,9 +8,10 @@ use crate::{
     image::Shape,
     kernel::{
         Supported,
-        finish::{finish_row, finish_row_wide},
+        finish::{finish_row, finish_row_streamed, finish_row_wide},
         predict::{self, Part},
         start::{start_row, start_row_narrow},
+        stream::Stream,
     },
     phases::{PAD, Phases, padded},
     sample::Sample,
@@ -109,6 +110,18 @@ pub(crate) trait Deep: Sample {
         width: usize,
         out: &mut [u8],
     );
+
+    /// The same past the cache; false, and nothing is written, where that cannot be.
+    #[must_use]
+    fn finish_streamed(
+        _stream: &Stream,
+        _transform: ColorTransform,
+        _rows: &Rows<Self>,
+        _channels: usize,
+        _out: &mut [u8],
+    ) -> bool {
+        false
+    }
 }
 
 impl Deep for u8 {
@@ -145,6 +158,16 @@ impl Deep for u8 {
         out: &mut [u8],
     ) {
         finish_row(level, transform, &rows.current[..channels], width, out);
+    }
+
+    fn finish_streamed(
+        stream: &Stream,
+        transform: ColorTransform,
+        rows: &Rows<Self>,
+        channels: usize,
+        out: &mut [u8],
+    ) -> bool {
+        finish_row_streamed(stream, transform, &rows.current[..channels], out)
     }
 }
 
