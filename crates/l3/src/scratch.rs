@@ -86,9 +86,7 @@ pub(crate) trait Deep: Sample {
     fn joined(scratch: &mut Scratch, channels: usize, range: Range<usize>) -> (&mut Rows<Self>, &[Vec<Self>]);
 
     /// Turns residuals into samples of the current row.
-    fn predict(level: Supported, part: Part<'_>, residuals: &[Vec<Self>], rows: &mut Rows<Self>) {
-        predict::decode(level, part, residuals, rows);
-    }
+    fn predict(level: Supported, part: Part<'_>, residuals: &[Vec<Self>], rows: &mut Rows<Self>);
 
     /// This depth's rows and residuals, to write; [`Deep::split`] then makes the byte planes.
     fn residuals_mut(scratch: &mut Scratch) -> (&mut Rows<Self>, &mut [Vec<Self>]);
@@ -187,6 +185,10 @@ impl Deep for u16 {
             }
         }
         (&mut scratch.wide, &scratch.joined)
+    }
+
+    fn predict(level: Supported, part: Part<'_>, residuals: &[Vec<Self>], rows: &mut Rows<Self>) {
+        predict::decode_wide(level, part, residuals, rows);
     }
 
     fn residuals_mut(scratch: &mut Scratch) -> (&mut Rows<Self>, &mut [Vec<Self>]) {

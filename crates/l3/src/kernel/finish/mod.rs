@@ -79,6 +79,19 @@ pub(crate) fn finish_row_wide(
         (crate::kernel::Level::Avx2 | crate::kernel::Level::Avx512, [first, second, third, fourth]) => unsafe {
             avx2::finish4_wide(transform, [first, second, third, fourth], out);
         },
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: a `Supported` is made only for instructions that this machine was seen to have.
+        (crate::kernel::Level::Neon, [first]) => unsafe { neon::finish1_wide(first, out) },
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: as above.
+        (crate::kernel::Level::Neon, [first, second, third]) => unsafe {
+            neon::finish3_wide(transform, [first, second, third], out);
+        },
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: as above.
+        (crate::kernel::Level::Neon, [first, second, third, fourth]) => unsafe {
+            neon::finish4_wide(transform, [first, second, third, fourth], out);
+        },
         _ => scalar::finish(transform, planes, width, out),
     }
 }
