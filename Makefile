@@ -98,6 +98,7 @@ test-tensorflow: setup ## Shards and TensorFlow: each reads what the other wrote
 test-gpu: python-dev ## The kernels of forebay.gpu, interpreted and compiled for GPUs, with Triton, which it installs (300 MB)
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check 'triton>=3.2'
 	.venv/bin/python -m pytest python/tests/test_gpu.py
+	.venv/bin/python bench/gpu/compile.py
 
 test-arm: setup ## The kernels for 64-bit ARM, compiled and run by qemu where Debian's packages for that are installed
 	tools/arm.sh test

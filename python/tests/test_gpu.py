@@ -29,6 +29,8 @@ ROOT = Path(__file__).parents[2]
 HEADER_BYTES, ENTRY_BYTES = 32, 8
 #: Height, width: a phase that is empty, a last group of one, rows of one block and of several, several groups of a phase.
 SIZES = [(1, 1), (3, 2), (2, 7), (6, 61), (3, 131), (2, 261)]
+#: Rows as wide as in large photos and in panoramas, odd ones among them, up to the widest that registers hold; with the channels of each.
+WIDE_SIZES = [((3, 515), 1), ((2, 1029), 3), ((2, 2051), 4), ((1, 16384), 1)]
 
 
 def picture(height: int, width: int, channels: int, dtype: str = "uint8") -> numpy.ndarray:
@@ -80,6 +82,21 @@ def test_pixels_are_those_that_were_encoded(device, tmp_path, mode, dtype):
     for image, expected in zip(images, pictures, strict=True):
         assert image.dtype == expected.dtype and numpy.array_equal(image, expected)
     assert ("predict" in device.kernels) == (mode == "fast") and ("entropy" in device.kernels) == (mode == "dense")
+
+
+@pytest.mark.parametrize("mode", ["fast", "dense"])
+@pytest.mark.parametrize("dtype", ["uint8", "uint16"])
+def test_wide_images_are_those_that_were_encoded(device, tmp_path, mode, dtype):
+    pictures = [picture(*size, channels, dtype) for size, channels in WIDE_SIZES]
+    images = forebay.gpu.decode(encoded(tmp_path, pictures, "--mode", mode))
+    for image, expected in zip(images, pictures, strict=True):
+        assert image.dtype == expected.dtype and numpy.array_equal(image, expected)
+
+
+def test_wider_images_are_refused(device, tmp_path):
+    (file,) = encoded(tmp_path, [picture(1, 16385, 1)], "--mode", "fast")
+    with pytest.raises(forebay.UnsupportedError, match=r"16385 pixels wide, over the 16384 that a GPU decodes\nhint: decode it on the CPU"):
+        forebay.gpu.decode([file])
 
 
 def test_a_batch_is_one_tensor_of_both_modes_predictors_and_all_transforms(device, tmp_path):

@@ -28,6 +28,9 @@ const PICTURE_BYTES: usize = WIDTH * HEIGHT * 3;
 const PICTURES: usize = 48;
 const BATCH_SIZE: usize = 8;
 
+/// Places for images where decoding without a loader fills batches: more than any cache holds.
+const PLACES: usize = 4 * BATCH_SIZE;
+
 /// Rounds that count, and epochs in each.
 const ROUNDS: usize = 9;
 const EPOCHS: u64 = 8;
@@ -159,16 +162,81 @@ fn load(loader: &Loader) -> Outcome<()> {
     Ok(())
 }
 
+/// Decoding without a loader: how it is told, into what, and what it took.
+struct Bare {
+    name: &'static str,
+    /// Where the files are that are decoded in turn.
+    files: Arc<Vec<Vec<u8>>>,
+    /// Whether pixels are written past the cache.
+    streaming: bool,
+    /// For each thread its decoder and the places that its images go to.
+    threads: Vec<(Decoder, Vec<u8>)>,
+    rounds: Rounds,
+}
+
+impl Bare {
+    /// Each thread has as many `places` for images, in huge pages, as those of batches are.
+    fn new(
+        name: &'static str,
+        files: &Arc<Vec<Vec<u8>>>,
+        (threads, places): (usize, usize),
+        streaming: bool,
+    ) -> Outcome<Self> {
+        let mut made = Vec::new();
+        for _ in 0..threads {
+            let mut output: Vec<u8> = forebay_codec::memory::zeroed(places * PICTURE_BYTES)?;
+            forebay_allocator::advise_huge_pages(&mut output);
+            made.push((Decoder::new(), output));
+        }
+        Ok(Self { name, files: Arc::clone(files), streaming, threads: made, rounds: Rounds::default() })
+    }
+
+    /// Decodes so many images, on all threads together.
+    fn decode(&mut self, times: usize) -> Outcome<()> {
+        let (files, streaming, share) = (&self.files[..], self.streaming, times / self.threads.len());
+        if let [(decoder, output)] = &mut self.threads[..] {
+            return decode(decoder, files, share, output, streaming).map_err(Into::into);
+        }
+        let decoding = |(decoder, output): &mut (Decoder, Vec<u8>)| decode(decoder, files, share, output, streaming);
+        let done: Vec<_> = std::thread::scope(|scope| {
+            let running: Vec<_> = self.threads.iter_mut().map(|one| scope.spawn(move || decoding(one))).collect();
+            running.into_iter().map(std::thread::ScopedJoinHandle::join).collect()
+        });
+        done.into_iter().try_for_each(|done| Ok(done.map_err(|_| "a thread panicked")??))
+    }
+}
+
 /// Decodes so many images one after another, each into the next of the places that `output` has.
-fn decode(decoder: &mut Decoder, files: &[Vec<u8>], times: usize, output: &mut [u8]) -> Outcome<()> {
+fn decode(
+    decoder: &mut Decoder,
+    files: &[Vec<u8>],
+    times: usize,
+    output: &mut [u8],
+    streaming: bool,
+) -> Result<(), forebay_codec::Error> {
     let places = output.len() / PICTURE_BYTES;
     for (number, file) in files.iter().cycle().take(times).enumerate() {
         let picture = EncodedImage::open(file)?;
         let plan = picture.plan(&DecodeOptions::default())?;
+        let plan = if streaming { plan.streaming() } else { plan };
         let place = number % places * PICTURE_BYTES;
         decoder.decode_into(&plan, TensorMut { spec: plan.spec(), data: &mut output[place..place + PICTURE_BYTES] })?;
     }
     Ok(())
+}
+
+/// What decoding takes without a loader, from where a cache holds everything to where it holds nothing.
+fn bare(files: Vec<Vec<u8>>) -> Outcome<Vec<Bare>> {
+    // As many files as the data set has: more than a cache holds.
+    let many = Arc::new(files.iter().cycle().take(PICTURES).cloned().collect());
+    let (files, places) = (Arc::new(files), PLACES);
+    Ok(vec![
+        Bare::new("decoding alone", &files, (1, 1), false)?,
+        Bare::new("the same into batches, through the cache", &files, (1, places), false)?,
+        Bare::new("the same into batches, past the cache", &files, (1, places), true)?,
+        Bare::new("the same, of files that no cache holds", &many, (1, places), true)?,
+        Bare::new("the same, on two threads", &many, (2, places), true)?,
+    ])
 }
 
 /// Measures, and says what was found; an error where a bar was missed.
@@ -182,33 +250,56 @@ pub(crate) fn run(folder: &Path, output: Option<&Path>) -> Outcome<()> {
             loads.push(Load { loader: loader(&dataset, &storage, threads)?, rounds: Rounds::default(), threads });
         }
     }
-    let (mut decoder, mut pixels) = (Decoder::new(), vec![0; PICTURE_BYTES]);
-    let mut batches = vec![0; 4 * BATCH_SIZE * PICTURE_BYTES];
+    let file_bytes = file_bytes(&files);
+    let mut bare = bare(files)?;
     let mut copying = [1, 2].map(Copying::new);
-    let [mut kernel, mut spread] = [Rounds::default(), Rounds::default()];
     let times = PICTURES * EPOCHS as usize;
     for round in 0..=ROUNDS {
-        let alone = Used::by(times, || decode(&mut decoder, &files, times, &mut pixels))?;
-        let into_batches = Used::by(times, || decode(&mut decoder, &files, times, &mut batches))?;
         // The first round warms up: files come into the page cache, and buffers into the loaders.
-        if round > 0 {
-            kernel.0.push(alone);
-            spread.0.push(into_batches);
+        for one in &mut bare {
+            let taken = Used::by(times, || one.decode(times))?;
+            one.rounds.0.extend((round > 0).then_some(taken));
         }
         for one in &mut loads {
             let taken = Used::by(times, || load(&one.loader))?;
-            if round > 0 {
-                one.rounds.0.push(taken);
-            }
+            one.rounds.0.extend((round > 0).then_some(taken));
         }
         if round > 0 {
             copying.iter_mut().for_each(Copying::measure);
         }
     }
-    let (mut text, missed) = report(&files, [&kernel, &spread], &loads);
-    text.push_str(&roof(&files, &loads, copying.each_ref().map(Copying::bytes_per_second)));
+    let (mut text, missed) = report(file_bytes, &bare, &loads);
+    text.push_str(&floor(&bare, &loads));
+    text.push_str(&roof(file_bytes, &loads, copying.each_ref().map(Copying::bytes_per_second)));
     write_or_print(&text, output)?;
     if missed { Err("a bar was missed; is the machine busy with something else?".into()) } else { Ok(()) }
+}
+
+/// What no loader can do without, by what decoding without one took in the same run, and what is left to the loader.
+fn floor(bare: &[Bare], loads: &[Load]) -> String {
+    let processor = |rounds: &Rounds| rounds.median(|taken| taken.processor);
+    let wall = |rounds: &Rounds| rounds.median(|taken| taken.wall);
+    let [alone, .., one, two] = bare else { return String::new() };
+    let (alone, one, two) = (&alone.rounds, &one.rounds, &two.rounds);
+    let mapped = &loads[loads.len() - 2].rounds;
+    let (floor, loader) = (processor(one) / processor(alone), processor(mapped) / processor(one));
+    let speedup = wall(one) / wall(two);
+    let ratio = if floor < RATIO_MAX {
+        format!("so the bar of {RATIO_MAX} leaves a loader {:.2} × that", RATIO_MAX / floor)
+    } else {
+        format!("so in this run no loader could meet the bar of {RATIO_MAX}")
+    };
+    let threads = if speedup > SPEEDUP_MIN {
+        format!("more than the bar of {SPEEDUP_MIN}")
+    } else {
+        format!("so in this run no loader could meet the bar of {SPEEDUP_MIN}")
+    };
+    format!(
+        "\n## What the bars leave to a loader\n\nA loader reads each file from memory that no cache holds, and writes each image there. Decoding \
+         that does the same without a loader takes {floor:.2} × *decoding alone*, {ratio}; with `mmap` this one takes {loader:.2} × that, \
+         {:.3} ms an image more. On two threads decoding without a loader is {speedup:.2} × as fast as on one, {threads}.\n",
+        (processor(mapped) - processor(one)) * 1e3,
+    )
 }
 
 /// The bytes of a file, on average.
@@ -217,7 +308,7 @@ fn file_bytes(files: &[Vec<u8>]) -> f64 {
 }
 
 /// What memory allows at most, by what it gave to plain copies in the same run.
-fn roof(files: &[Vec<u8>], loads: &[Load], rates: [f64; 2]) -> String {
+fn roof(file_bytes: f64, loads: &[Load], rates: [f64; 2]) -> String {
     let mut text = String::from(
         "\n## What memory allows\n\nCopies of 128 MB, on one thread and on two at the same time, give bytes that were read or written in a \
          second. An image is at least read from its file and written to its batch, past the cache; `local` also writes and reads a copy of \
@@ -225,7 +316,7 @@ fn roof(files: &[Vec<u8>], loads: &[Load], rates: [f64; 2]) -> String {
          image by the clock; the last column, which part of the loader's time by the clock that is.\n\n\
          | threads | copies | bytes / image | at least | loader, `mmap` | part |\n|---:|---:|---:|---:|---:|---:|\n",
     );
-    let bytes = file_bytes(files) + PICTURE_BYTES as f64;
+    let bytes = file_bytes + PICTURE_BYTES as f64;
     for (load, rate) in loads[loads.len() - 2..].iter().zip(rates) {
         let (least, wall) = (bytes / rate, load.rounds.median(|taken| taken.wall));
         let _ = writeln!(
@@ -258,21 +349,21 @@ fn write_or_print(text: &str, output: Option<&Path>) -> Outcome<()> {
     Ok(())
 }
 
-fn report(files: &[Vec<u8>], [kernel, spread]: [&Rounds; 2], loads: &[Load]) -> (String, bool) {
-    let file_megabytes = file_bytes(files) / 1e6;
+fn report(file_bytes: f64, decoding: &[Bare], loads: &[Load]) -> (String, bool) {
+    let file_megabytes = file_bytes / 1e6;
     let mut text = format!(
         "# Large images in the loader\n\nRegenerate with `make bench-large`. {WIDTH}×{HEIGHT} pixels in L3 fast, {file_megabytes:.1} MB a \
          file and {:.1} MB of pixels; {PICTURES} samples in batches of {BATCH_SIZE}, each of its own shape as far as the loader knows; page \
          cache warm. CPU time of all threads, user and system; medians of {ROUNDS} rounds of {EPOCHS} epochs, in turn. *Decoding \
-         alone* is one thread that decodes files in memory into the same 6 MB again and again; \
-         *into batches*, into memory that no cache holds, as a loader must. `local` copies out of the page cache, \
+         alone* is one thread that decodes a few files in memory into the same 6 MB again and again; \
+         *into batches*, into {PLACES} places in huge pages, which no cache holds. `local` copies out of the page cache, \
          `mmap` reads it where it is.\n\nMachine: {}.\n\n\
          | work | CPU ms / image | × decoding | of it system | page faults / image | images/s | × one thread |\n\
          |---|---:|---:|---:|---:|---:|---:|\n",
         PICTURE_BYTES as f64 / 1e6,
         processor(),
     );
-    let base = kernel.median(|taken| taken.processor);
+    let base = decoding[0].rounds.median(|taken| taken.processor);
     let mut row = |name: &str, rounds: &Rounds, speedup: Option<f64>| {
         let (processor, wall) = (rounds.median(|taken| taken.processor), rounds.median(|taken| taken.wall));
         let (system, faults) = (rounds.system() * 100.0, rounds.median(|taken| taken.faults));
@@ -286,8 +377,10 @@ fn report(files: &[Vec<u8>], [kernel, spread]: [&Rounds; 2], loads: &[Load]) -> 
         );
         processor / base
     };
-    row("decoding alone", kernel, None);
-    row("the same into batches", spread, None);
+    for (number, one) in decoding.iter().enumerate() {
+        let wall = |one: &Bare| one.rounds.median(|taken| taken.wall);
+        row(one.name, &one.rounds, (one.threads.len() > 1).then(|| wall(&decoding[number - 1]) / wall(one)));
+    }
     let mut bars = Vec::new();
     for (storage, pair) in ["local", "mmap"].iter().zip(loads.chunks_exact(2)) {
         let one = &pair[0].rounds;

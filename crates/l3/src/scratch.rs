@@ -8,9 +8,10 @@ use crate::{
     image::Shape,
     kernel::{
         Supported,
-        finish::{finish_row, finish_row_wide},
+        finish::{finish_row, finish_row_streamed, finish_row_wide},
         predict::{self, Part},
         start::{start_row, start_row_narrow},
+        stream::Stream,
     },
     phases::{PAD, Phases, padded},
     sample::Sample,
@@ -85,9 +86,7 @@ pub(crate) trait Deep: Sample {
     fn joined(scratch: &mut Scratch, channels: usize, range: Range<usize>) -> (&mut Rows<Self>, &[Vec<Self>]);
 
     /// Turns residuals into samples of the current row.
-    fn predict(level: Supported, part: Part<'_>, residuals: &[Vec<Self>], rows: &mut Rows<Self>) {
-        predict::decode(level, part, residuals, rows);
-    }
+    fn predict(level: Supported, part: Part<'_>, residuals: &[Vec<Self>], rows: &mut Rows<Self>);
 
     /// This depth's rows and residuals, to write; [`Deep::split`] then makes the byte planes.
     fn residuals_mut(scratch: &mut Scratch) -> (&mut Rows<Self>, &mut [Vec<Self>]);
@@ -109,6 +108,18 @@ pub(crate) trait Deep: Sample {
         width: usize,
         out: &mut [u8],
     );
+
+    /// The same past the cache; false, and nothing is written, where that cannot be.
+    #[must_use]
+    fn finish_streamed(
+        _stream: &Stream,
+        _transform: ColorTransform,
+        _rows: &Rows<Self>,
+        _channels: usize,
+        _out: &mut [u8],
+    ) -> bool {
+        false
+    }
 }
 
 impl Deep for u8 {
@@ -146,6 +157,16 @@ impl Deep for u8 {
     ) {
         finish_row(level, transform, &rows.current[..channels], width, out);
     }
+
+    fn finish_streamed(
+        stream: &Stream,
+        transform: ColorTransform,
+        rows: &Rows<Self>,
+        channels: usize,
+        out: &mut [u8],
+    ) -> bool {
+        finish_row_streamed(stream, transform, &rows.current[..channels], out)
+    }
 }
 
 impl Deep for u16 {
@@ -164,6 +185,10 @@ impl Deep for u16 {
             }
         }
         (&mut scratch.wide, &scratch.joined)
+    }
+
+    fn predict(level: Supported, part: Part<'_>, residuals: &[Vec<Self>], rows: &mut Rows<Self>) {
+        predict::decode_wide(level, part, residuals, rows);
     }
 
     fn residuals_mut(scratch: &mut Scratch) -> (&mut Rows<Self>, &mut [Vec<Self>]) {

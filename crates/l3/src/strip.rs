@@ -106,7 +106,14 @@ fn rows<S: Deep>(
 /// Writes the current row, or its wanted columns, as pixels.
 fn finish<S: Deep>(job: &Job<'_>, scratch: &mut Scratch, target: &mut [u8], stream: Option<&Stream>) {
     let (width, channels, transform) = (job.width(), job.channels(), job.header.color);
-    if job.columns.len() == width && stream.is_none() {
+    let is_whole = job.columns.len() == width;
+    if is_whole
+        && let Some(stream) = stream
+        && S::finish_streamed(stream, transform, S::rows(scratch), channels, target)
+    {
+        return;
+    }
+    if is_whole && stream.is_none() {
         S::finish(job.level, transform, S::rows(scratch), channels, width, target);
     } else {
         let mut row = std::mem::take(&mut scratch.row);

@@ -21,8 +21,8 @@ FILE, MODE, WIDTH, FIRST_ROW, ROWS, CHANNELS, SAMPLE_BYTES = range(7)
 SAMPLES, BLOCKS, OUTPUT, TOP = 12, 13, 14, 15
 
 FAST = 1
-#: A row is kept in registers: four phases of so many samples.
-BLOCK_MAX = 4096
+#: A row is kept in registers: four phases of so many samples, a power of two.
+BLOCK_MIN, BLOCK_MAX = 64, 4096
 WIDTH_MAX = 4 * BLOCK_MAX
 #: Blocks that a program unpacks at once, and pixels that one finishes; headers that one adds up.
 UNPACKED_BLOCKS, FINISHED_PIXELS, HEADERS = 16, 512, 256
@@ -188,6 +188,11 @@ def _power_of_two(number: int) -> int:
     return 1 << (number - 1).bit_length()
 
 
+def warps(block: int) -> int:
+    """How many warps keep a row of so many samples of each phase."""
+    return min(8, max(1, block // 128))
+
+
 def _run(
     device: Device,
     found: dict[str, Any],
@@ -198,7 +203,7 @@ def _run(
 ) -> tuple[numpy.ndarray[Any, Any], numpy.ndarray[Any, Any], dict[int, Any]]:
     """The status of each strip, the strips in that order, and the outputs."""
     # Strips that the same kernels decode, side by side.
-    blocks = numpy.array([max(64, _power_of_two((int(width) + 3) // 4)) for width in strips[:, WIDTH]])
+    blocks = numpy.array([max(BLOCK_MIN, _power_of_two((int(width) + 3) // 4)) for width in strips[:, WIDTH]])
     kinds = numpy.stack([strips[:, MODE], strips[:, SAMPLE_BYTES], strips[:, CHANNELS], blocks], axis=1)
     order = numpy.lexsort(kinds.T)
     kinds = kinds[order]
@@ -229,7 +234,7 @@ def _run(
         count = last - first
         of_group = device.upload(numbers[first:last].reshape(-1))
         said = device.view(status, 4 * first, (4 * count,))
-        row = {"BYTES": sample_bytes, "BLOCK": block, "num_warps": min(8, max(1, block // 128))}
+        row = {"BYTES": sample_bytes, "BLOCK": block, "num_warps": warps(block)}
         if mode == FAST:
             device.run("block_offsets", (count,), of_group, data, offsets, said, CHUNK=HEADERS)
             shares = min(SHARES_MAX, -(-int(counts[first:last].max()) // UNPACKED_BLOCKS))

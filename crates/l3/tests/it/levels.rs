@@ -70,6 +70,28 @@ fn all_levels_agree_on_every_width() {
     }
 }
 
+/// Rows that consist of whole lines are written past the cache without a stop on the way, and what lies between them stays.
+#[test]
+fn rows_of_whole_lines_are_streamed() {
+    let shape = shape(256, 9, 3, Depth::Eight);
+    for (kind, stride_bytes) in KINDS.into_iter().zip([768, 832, 800].into_iter().cycle()) {
+        let data = make(kind, shape, 5);
+        for mode in Mode::ALL {
+            let file = encode(&Pixels::new(shape, &data).unwrap(), &EncodeOptions::new(mode)).unwrap();
+            for level in Level::ALL.into_iter().filter(|level| level.is_available()) {
+                let mut out = vec![255; 9 * stride_bytes + 64];
+                let start = out.as_ptr().align_offset(64);
+                let options = DecodeOptions { level, streaming: true, ..DecodeOptions::default() };
+                Decoder::new(options).decode_into(&file, &mut out[start..], stride_bytes).unwrap();
+                for (found, expected) in out[start..].chunks(stride_bytes).zip(data.chunks(768)) {
+                    assert!(found[..768] == *expected, "{mode:?} {kind:?} {level:?} {stride_bytes}");
+                    assert!(found[768..].iter().all(|&byte| byte == 255), "{mode:?} {kind:?} {level:?} {stride_bytes}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn a_missing_level_is_refused() {
     let missing = Level::ALL.into_iter().find(|level| !level.is_available()).expect("no machine has both x86 and NEON");

@@ -4,7 +4,7 @@ use std::arch::x86_64::{
     __m512i, _mm_loadu_si128, _mm512_add_epi8, _mm512_and_si512, _mm512_castsi128_si512, _mm512_inserti32x4,
     _mm512_loadu_si512, _mm512_mask_blend_epi16, _mm512_mask_permutexvar_epi8, _mm512_mask_storeu_epi8,
     _mm512_permutex2var_epi8, _mm512_permutexvar_epi8, _mm512_set1_epi8, _mm512_srli_epi16, _mm512_storeu_si512,
-    _mm512_sub_epi8, _mm512_xor_si512,
+    _mm512_stream_si512, _mm512_sub_epi8, _mm512_xor_si512,
 };
 
 use crate::{
@@ -87,6 +87,17 @@ unsafe fn write(bytes: *mut u8, value: __m512i) {
     unsafe { _mm512_storeu_si512(bytes.cast(), value) };
 }
 
+/// Writes 64 bytes, past the cache if that is wanted.
+///
+/// # Safety
+/// They must be writable, and begin a line where they are streamed.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[inline]
+unsafe fn put<const STREAMED: bool>(bytes: *mut u8, value: __m512i) {
+    // SAFETY: the caller's promise.
+    unsafe { if STREAMED { _mm512_stream_si512(bytes.cast(), value) } else { write(bytes, value) } }
+}
+
 /// Writes the first `count` of 64 bytes.
 ///
 /// # Safety
@@ -165,31 +176,45 @@ pub(super) fn finish1(plane: &Phases<u8>, out: &mut [u8]) {
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
 pub(super) fn finish3(transform: ColorTransform, planes: [&Phases<u8>; 3], out: &mut [u8]) {
+    finish3_by::<false>(transform, planes, out);
+}
+
+/// The same past the cache, from a place that a line begins at; a fence must follow before anybody is told of it.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
+pub(super) fn finish3_streamed(transform: ColorTransform, planes: [&Phases<u8>; 3], out: &mut [u8]) {
+    finish3_by::<true>(transform, planes, out);
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[inline]
+fn finish3_by<const STREAMED: bool>(transform: ColorTransform, planes: [&Phases<u8>; 3], out: &mut [u8]) {
     match transform {
-        ColorTransform::None => finish3_as::<0>(planes, out),
-        ColorTransform::SubtractGreen => finish3_as::<1>(planes, out),
-        ColorTransform::GreenHalf => finish3_as::<2>(planes, out),
-        ColorTransform::LumaQuarter => finish3_as::<3>(planes, out),
-        ColorTransform::Luma => finish3_as::<4>(planes, out),
+        ColorTransform::None => finish3_as::<STREAMED, 0>(planes, out),
+        ColorTransform::SubtractGreen => finish3_as::<STREAMED, 1>(planes, out),
+        ColorTransform::GreenHalf => finish3_as::<STREAMED, 2>(planes, out),
+        ColorTransform::LumaQuarter => finish3_as::<STREAMED, 3>(planes, out),
+        ColorTransform::Luma => finish3_as::<STREAMED, 4>(planes, out),
     }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
 #[inline]
-fn finish3_as<const TRANSFORM: u8>([first, second, third]: [&Phases<u8>; 3], out: &mut [u8]) {
+fn finish3_as<const STREAMED: bool, const TRANSFORM: u8>([first, second, third]: [&Phases<u8>; 3], out: &mut [u8]) {
     let width = out.len() / 3;
     let counts = counts(width);
     let fits = first.has_space(&counts) && second.has_space(&counts) && third.has_space(&counts);
     assert!(fits, "rows have space for the width");
+    assert!(!STREAMED || out.as_ptr().align_offset(64) == 0, "a line begins where it is streamed to");
     let planes = [first.start(), second.start(), third.start()];
     let (blocks, last) = out.as_chunks_mut::<192>();
     for (index, out) in blocks.iter_mut().enumerate() {
-        // SAFETY: the planes have space for the width, rounded up to 64; the block has three times 64 bytes.
+        // SAFETY: the planes have space for the width, rounded up to 64; the block has three times 64 bytes, and is aligned where
+        // it must be.
         unsafe {
             let [first, second, third] = block3::<TRANSFORM>(planes, 16 * index);
-            write(out.as_mut_ptr(), first);
-            write(out.as_mut_ptr().add(64), second);
-            write(out.as_mut_ptr().add(128), third);
+            put::<STREAMED>(out.as_mut_ptr(), first);
+            put::<STREAMED>(out.as_mut_ptr().add(64), second);
+            put::<STREAMED>(out.as_mut_ptr().add(128), third);
         }
     }
     if !last.is_empty() {

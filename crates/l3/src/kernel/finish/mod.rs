@@ -11,7 +11,7 @@ mod scalar;
 
 use crate::{
     header::ColorTransform,
-    kernel::{Supported, dispatch},
+    kernel::{Supported, dispatch, stream::Stream},
     phases::Phases,
 };
 
@@ -30,6 +30,28 @@ pub(crate) fn finish_row(
         [first, second, third, fourth] => dispatch!(level, finish4(transform, [first, second, third, fourth], out)),
         _ => scalar::finish(transform, planes, width, out),
     }
+}
+
+/// Writes one row of 8-bit pixels past the cache, without a stop on the way. False, and nothing is written, where there is no kernel for that
+/// or the row does not consist of whole lines.
+#[must_use]
+pub(crate) fn finish_row_streamed(
+    stream: &Stream,
+    transform: ColorTransform,
+    planes: &[Phases<u8>],
+    out: &mut [u8],
+) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if let (crate::kernel::Level::Avx512, [first, second, third]) = (stream.level(), planes)
+        && Stream::is_whole_lines(out)
+    {
+        // SAFETY: a `Supported` is made only for instructions that this machine was seen to have.
+        unsafe { avx512::finish3_streamed(transform, [first, second, third], out) };
+        return true;
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (stream, transform, planes, out);
+    false
 }
 
 /// Writes one row of 16-bit pixels; `out` has exactly `2 * width * planes.len()` bytes.
@@ -56,6 +78,19 @@ pub(crate) fn finish_row_wide(
         // SAFETY: as above.
         (crate::kernel::Level::Avx2 | crate::kernel::Level::Avx512, [first, second, third, fourth]) => unsafe {
             avx2::finish4_wide(transform, [first, second, third, fourth], out);
+        },
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: a `Supported` is made only for instructions that this machine was seen to have.
+        (crate::kernel::Level::Neon, [first]) => unsafe { neon::finish1_wide(first, out) },
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: as above.
+        (crate::kernel::Level::Neon, [first, second, third]) => unsafe {
+            neon::finish3_wide(transform, [first, second, third], out);
+        },
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: as above.
+        (crate::kernel::Level::Neon, [first, second, third, fourth]) => unsafe {
+            neon::finish4_wide(transform, [first, second, third, fourth], out);
         },
         _ => scalar::finish(transform, planes, width, out),
     }

@@ -71,6 +71,16 @@ pub(crate) fn decode_narrow(level: Supported, part: Part<'_>, residuals: &[Vec<u
     }
 }
 
+/// The same for 16 bits.
+pub(crate) fn decode_wide(level: Supported, part: Part<'_>, residuals: &[Vec<u16>], rows: &mut Rows<u16>) {
+    match level.level() {
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: a `Supported` is made only for instructions that this machine was seen to have.
+        crate::kernel::Level::Neon => unsafe { neon::decode_wide(part, residuals, rows) },
+        _ => decode(level, part, residuals, rows),
+    }
+}
+
 /// Turns samples of the current row into zigzag residuals. Rows of residuals must reach a whole vector beyond the width.
 pub(crate) fn encode<S: Sample>(level: Supported, part: Part<'_>, residuals: &mut [Vec<S>], rows: &Rows<S>) {
     dispatch!(level, encode::<S>(part, residuals, rows));

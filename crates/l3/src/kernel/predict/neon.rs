@@ -1,20 +1,25 @@
-//! The scalar definition, compiled for NEON; and by hand, for 8 bits, all four phases in one pass with what one phase needs of another
-//! kept in registers, and the tables of activities by one lookup.
+//! The scalar definition, compiled for NEON; and by hand, all four phases in one pass with what one phase needs of another kept in
+//! registers, the same code for both depths, and the tables of activities by one lookup.
 
 use std::arch::aarch64::{
-    uint8x16_t, uint8x16x4_t, vabdq_u8, vaddq_u8, vbslq_u8, vdupq_n_u8, veorq_u8, vextq_u8, vld1q_u8, vmaxq_u8,
-    vminq_u8, vqaddq_u8, vqtbl1q_u8, vqtbl4q_u8, vrhaddq_u8, vshrq_n_u8, vst1q_u8, vsubq_u8, vtstq_u8,
+    uint8x16_t, uint8x16x4_t, vabdq_u8, vdupq_n_u8, vld1q_u8, vminq_u8, vqaddq_u8, vqtbl1q_u8, vqtbl4q_u8, vrhaddq_u8,
+    vst1q_u8,
 };
 
 use super::{Activity, Part, THRESHOLDS, scalar};
 use crate::{
     header::Predictor,
-    phases::{Neighbors, ORDER, Phases, padded},
+    phases::{Neighbors, padded},
     sample::Sample,
     scratch::Rows,
 };
 
-/// Samples in a vector.
+pub(super) use narrow::decode as decode_narrow;
+pub(in crate::kernel) use narrow::unzigzag;
+use narrow::{between, top};
+pub(super) use wide::decode as decode_wide;
+
+/// Bytes in a vector.
 const LANES: usize = 16;
 
 #[target_feature(enable = "neon")]
@@ -29,159 +34,239 @@ pub(super) fn encode<S: Sample>(part: Part<'_>, residuals: &mut [Vec<S>], rows: 
 
 #[target_feature(enable = "neon")]
 pub(super) fn tables<S: Sample>(part: Part<'_>, activities: &[Activity; 4], out: &mut [Vec<u8>], rows: &Rows<S>) {
-    scalar::tables(part, activities, out, rows);
+    let channels = rows.current.iter().zip(&rows.above).zip(out).zip(activities).take(part.channels);
+    for (((current, above), out), activity) in channels {
+        let numbers = numbers(activity.tables);
+        let mut start = part.start;
+        for &phase in part.phases {
+            // First the activities, then their tables, by lookups: the compiler would add up the steps from level to level.
+            let out = &mut out[start..start + padded(part.counts[phase])];
+            scalar::for_each_activity(part, phase, activity.shift, out, (current, above), |activity| activity);
+            for vector in out.as_chunks_mut().0 {
+                store(vector, look_up(numbers, load(vector)));
+            }
+            start += part.counts[phase];
+        }
+    }
 }
 
 #[target_feature(enable = "neon")]
 pub(super) fn low_tables(numbers: [u8; 8], high: &[u8], out: &mut [u8]) {
-    scalar::low_tables(numbers, high, out);
-}
-
-/// Zigzag residuals to residuals: half of each, inverted where it was odd.
-#[target_feature(enable = "neon")]
-#[inline]
-pub(in crate::kernel) fn unzigzag(residuals: uint8x16_t) -> uint8x16_t {
-    veorq_u8(vshrq_n_u8::<1>(residuals), vtstq_u8(residuals, vdupq_n_u8(1)))
-}
-
-#[target_feature(enable = "neon")]
-#[inline]
-fn top<const SHARP: bool>(top_left: uint8x16_t, top: uint8x16_t, top_right: uint8x16_t) -> uint8x16_t {
-    if SHARP { top } else { vrhaddq_u8(vrhaddq_u8(top_left, top_right), top) }
-}
-
-/// From the interpolation in this row, the sample above, and the same interpolation above.
-#[target_feature(enable = "neon")]
-#[inline]
-fn between<const SHARP: bool>(middle: uint8x16_t, top: uint8x16_t, middle_above: uint8x16_t) -> uint8x16_t {
-    let (low, high) = (vminq_u8(middle, top), vmaxq_u8(middle, top));
-    let held = vminq_u8(vmaxq_u8(middle_above, low), high);
-    let median = vsubq_u8(vaddq_u8(middle, top), held);
-    if SHARP { median } else { vrhaddq_u8(middle, median) }
-}
-
-#[target_feature(enable = "neon")]
-pub(super) fn decode_narrow(part: Part<'_>, residuals: &[Vec<u8>], rows: &mut Rows<u8>) {
-    if part.first || part.phases != ORDER {
-        scalar::decode(part, residuals, rows);
-        return;
+    let count = out.len().min(high.len());
+    let (vectors, rest) = high[..count].as_chunks();
+    let (out, rest_out) = out[..count].as_chunks_mut();
+    let table = eight(numbers);
+    for (high, out) in vectors.iter().zip(out) {
+        store(out, vqtbl1q_u8(table, vminq_u8(load(high), vdupq_n_u8(7))));
     }
-    let channels = rows.current.iter_mut().zip(&rows.above).zip(residuals).take(part.channels);
-    for ((current, above), residuals) in channels {
-        match part.predictor {
-            Predictor::Smooth => decode_row::<false>(part.counts, residuals, current, above),
-            Predictor::Sharp => decode_row::<true>(part.counts, residuals, current, above),
+    scalar::low_tables(numbers, rest, rest_out);
+}
+
+/// Eight numbers to look up in.
+#[target_feature(enable = "neon")]
+#[inline]
+fn eight(numbers: [u8; 8]) -> uint8x16_t {
+    let mut vector = [0; LANES];
+    vector[..8].copy_from_slice(&numbers);
+    load(&vector)
+}
+
+/// Defines prediction, and the decoding of whole rows, for the vectors and operations that the module around it names.
+macro_rules! rows {
+    () => {
+        use super::super::{Part, scalar};
+        use crate::{
+            header::Predictor,
+            phases::{ORDER, Phases},
+            scratch::Rows,
+        };
+
+        /// Samples in a vector.
+        const LANES: usize = 16 / size_of::<Sample>();
+
+        /// Zigzag residuals to residuals: half of each, inverted where it was odd.
+        #[target_feature(enable = "neon")]
+        #[inline]
+        pub(in crate::kernel) fn unzigzag(residuals: Vector) -> Vector {
+            xor(shifted_right::<1>(residuals), test(residuals, all(1)))
         }
-    }
-}
 
-/// All phases of a row that has a row above.
-#[target_feature(enable = "neon")]
-#[inline]
-fn decode_row<const SHARP: bool>(counts: &[usize; 4], residuals: &[u8], current: &mut Phases<u8>, above: &Phases<u8>) {
-    let blocks = counts[0].div_ceil(LANES);
-    // Where the residuals of each phase begin.
-    let (residuals2, residuals1) = (counts[0], counts[0] + counts[2]);
-    let residuals3 = residuals1 + counts[1];
-    assert!(
-        current.has_space(counts) && above.has_space(counts) && residuals.len() >= residuals3 + LANES * blocks,
-        "rows have space for the width"
-    );
-    let (above, pitch) = above.start();
-    let (out, out_pitch) = current.start_mut();
-    let residuals = residuals.as_ptr();
-    // Samples of the last block; beyond them phase 0 repeats its last sample.
-    let last = counts[0] - (blocks - 1) * LANES;
-    // Where phase 2 lacks its last sample, phase 0's stands in.
-    let lacking = if counts[2] < counts[0] { lane(last - 1) } else { vdupq_n_u8(0) };
-    // SAFETY: `at` is at most 16 * (blocks - 1), and that the rows have space for that was just asserted; phases are in the order
-    // 0, 2, 1, 3, and neighbors are at most one sample before or after.
-    unsafe {
-        let above = [above, above.add(pitch), above.add(2 * pitch), above.add(3 * pitch)];
-        let out = [out, out.add(out_pitch), out.add(2 * out_pitch), out.add(3 * out_pitch)];
-        let residuals = [residuals, residuals.add(residuals2), residuals.add(residuals1), residuals.add(residuals3)];
-        let mut here = phase0::<SHARP>(above, residuals, 0);
-        let end = LANES * (blocks - 1);
-        for at in (0..end).step_by(LANES) {
-            let next = phase0::<SHARP>(above, residuals, at + LANES);
-            decode_block::<SHARP>(above, residuals, out, at, [here, vextq_u8::<1>(here, next)], vdupq_n_u8(0));
-            here = next;
+        #[target_feature(enable = "neon")]
+        #[inline]
+        pub(super) fn top<const SHARP: bool>(top_left: Vector, top: Vector, top_right: Vector) -> Vector {
+            if SHARP { top } else { average(average(top_left, top_right), top) }
         }
-        let (here, next) = repeat_last(here, last);
-        decode_block::<SHARP>(above, residuals, out, end, [here, vextq_u8::<1>(here, next)], lacking);
-    }
-    for phase in ORDER {
-        current.extend(phase, counts);
-    }
+
+        /// From the interpolation in this row, the sample above, and the same interpolation above.
+        #[target_feature(enable = "neon")]
+        #[inline]
+        pub(super) fn between<const SHARP: bool>(middle: Vector, top: Vector, middle_above: Vector) -> Vector {
+            let (low, high) = (min(middle, top), max(middle, top));
+            let held = min(max(middle_above, low), high);
+            let median = sub(add(middle, top), held);
+            if SHARP { median } else { average(middle, median) }
+        }
+
+        #[target_feature(enable = "neon")]
+        pub(in crate::kernel) fn decode(part: Part<'_>, residuals: &[Vec<Sample>], rows: &mut Rows<Sample>) {
+            if part.first || part.phases != ORDER {
+                scalar::decode(part, residuals, rows);
+                return;
+            }
+            let channels = rows.current.iter_mut().zip(&rows.above).zip(residuals).take(part.channels);
+            for ((current, above), residuals) in channels {
+                match part.predictor {
+                    Predictor::Smooth => decode_row::<false>(part.counts, residuals, current, above),
+                    Predictor::Sharp => decode_row::<true>(part.counts, residuals, current, above),
+                }
+            }
+        }
+
+        /// All phases of a row that has a row above.
+        #[target_feature(enable = "neon")]
+        #[inline]
+        fn decode_row<const SHARP: bool>(
+            counts: &[usize; 4],
+            residuals: &[Sample],
+            current: &mut Phases<Sample>,
+            above: &Phases<Sample>,
+        ) {
+            let blocks = counts[0].div_ceil(LANES);
+            // Where the residuals of each phase begin.
+            let (residuals2, residuals1) = (counts[0], counts[0] + counts[2]);
+            let residuals3 = residuals1 + counts[1];
+            assert!(
+                current.has_space(counts) && above.has_space(counts) && residuals.len() >= residuals3 + LANES * blocks,
+                "rows have space for the width"
+            );
+            let (above, pitch) = above.start();
+            let (out, out_pitch) = current.start_mut();
+            let residuals = residuals.as_ptr();
+            // Samples of the last block; beyond them phase 0 repeats its last sample.
+            let last = counts[0] - (blocks - 1) * LANES;
+            // Where phase 2 lacks its last sample, phase 0's stands in.
+            let lacking = if counts[2] < counts[0] { lane(last - 1) } else { all(0) };
+            // SAFETY: `at` is at most a vector less than `blocks` of them, and that the rows have space for that was just asserted;
+            // phases are in the order 0, 2, 1, 3, and neighbors are at most one sample before or after.
+            unsafe {
+                let above = [above, above.add(pitch), above.add(2 * pitch), above.add(3 * pitch)];
+                let out = [out, out.add(out_pitch), out.add(2 * out_pitch), out.add(3 * out_pitch)];
+                let residuals =
+                    [residuals, residuals.add(residuals2), residuals.add(residuals1), residuals.add(residuals3)];
+                let mut here = phase0::<SHARP>(above, residuals, 0);
+                let end = LANES * (blocks - 1);
+                for at in (0..end).step_by(LANES) {
+                    let next = phase0::<SHARP>(above, residuals, at + LANES);
+                    decode_block::<SHARP>(above, residuals, out, at, [here, following::<1>(here, next)], all(0));
+                    here = next;
+                }
+                let (here, next) = repeat_last(here, last);
+                decode_block::<SHARP>(above, residuals, out, end, [here, following::<1>(here, next)], lacking);
+            }
+            for phase in ORDER {
+                current.extend(phase, counts);
+            }
+        }
+
+        /// A vector of each phase from `at`, given those of phase 0 and the ones that follow them. Rows are given phase by phase, in coding
+        /// order; phase 0 stands in for what phase 2 lacks.
+        ///
+        /// # Safety
+        /// As in [`decode_row`].
+        #[target_feature(enable = "neon")]
+        #[inline]
+        unsafe fn decode_block<const SHARP: bool>(
+            above: [*const Sample; 4],
+            residuals: [*const Sample; 4],
+            out: [*mut Sample; 4],
+            at: usize,
+            [here, right]: [Vector; 2],
+            lacking: Vector,
+        ) {
+            // SAFETY: the caller's promise.
+            unsafe {
+                let (top0, top0_next) = (load(above[0].add(at)), load(above[0].add(at + 1)));
+                let (top2, top1, top3) = (load(above[1].add(at)), load(above[2].add(at)), load(above[3].add(at)));
+                let middle = between::<true>(average(here, right), top2, average(top0, top0_next));
+                let middle = add(middle, unzigzag(load(residuals[1].add(at))));
+                let middle = select(lacking, here, middle);
+                let first = between::<SHARP>(average(here, middle), top1, average(top0, top2));
+                let third = between::<SHARP>(average(middle, right), top3, average(top2, top0_next));
+                store(out[0].add(at), here);
+                store(out[1].add(at), middle);
+                store(out[2].add(at), add(first, unzigzag(load(residuals[2].add(at)))));
+                store(out[3].add(at), add(third, unzigzag(load(residuals[3].add(at)))));
+            }
+        }
+
+        /// A vector of phase 0 from `at`.
+        ///
+        /// # Safety
+        /// As in [`decode_row`].
+        #[target_feature(enable = "neon")]
+        #[inline]
+        unsafe fn phase0<const SHARP: bool>(
+            above: [*const Sample; 4],
+            residuals: [*const Sample; 4],
+            at: usize,
+        ) -> Vector {
+            // SAFETY: the caller's promise: phases 1 and 3 are the third and fourth.
+            unsafe {
+                let (left, right) = (load(above[3].add(at).sub(1)), load(above[2].add(at)));
+                let prediction = top::<SHARP>(left, load(above[0].add(at)), right);
+                add(prediction, unzigzag(load(residuals[0].add(at))))
+            }
+        }
+
+        /// The first `count` samples followed by copies of the last of them, and a vector of such copies.
+        #[target_feature(enable = "neon")]
+        #[inline]
+        fn repeat_last(samples: Vector, count: usize) -> (Vector, Vector) {
+            let mut lanes = [0; LANES];
+            // SAFETY: the array is as long as a vector.
+            unsafe { store(lanes.as_mut_ptr(), samples) };
+            let last = lanes[count - 1];
+            lanes[count..].fill(last);
+            // SAFETY: the array is as long as a vector.
+            (unsafe { load(lanes.as_ptr()) }, all(last))
+        }
+
+        /// All ones in one lane.
+        #[target_feature(enable = "neon")]
+        #[inline]
+        fn lane(index: usize) -> Vector {
+            let mut lanes = [0; LANES];
+            lanes[index] = Sample::MAX;
+            // SAFETY: the array is as long as a vector.
+            unsafe { load(lanes.as_ptr()) }
+        }
+    };
 }
 
-/// 16 samples of each phase from `at`, given those of phase 0 and the ones that follow them. Rows are given phase by phase, in coding
-/// order; phase 0 stands in for what phase 2 lacks.
-///
-/// # Safety
-/// As in [`decode_row`].
-#[target_feature(enable = "neon")]
-#[inline]
-unsafe fn decode_block<const SHARP: bool>(
-    above: [*const u8; 4],
-    residuals: [*const u8; 4],
-    out: [*mut u8; 4],
-    at: usize,
-    [here, right]: [uint8x16_t; 2],
-    lacking: uint8x16_t,
-) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let (top0, top0_next) = (vld1q_u8(above[0].add(at)), vld1q_u8(above[0].add(at + 1)));
-        let (top2, top1, top3) = (vld1q_u8(above[1].add(at)), vld1q_u8(above[2].add(at)), vld1q_u8(above[3].add(at)));
-        let middle = between::<true>(vrhaddq_u8(here, right), top2, vrhaddq_u8(top0, top0_next));
-        let middle = vaddq_u8(middle, unzigzag(vld1q_u8(residuals[1].add(at))));
-        let middle = vbslq_u8(lacking, here, middle);
-        let first = between::<SHARP>(vrhaddq_u8(here, middle), top1, vrhaddq_u8(top0, top2));
-        let third = between::<SHARP>(vrhaddq_u8(middle, right), top3, vrhaddq_u8(top2, top0_next));
-        vst1q_u8(out[0].add(at), here);
-        vst1q_u8(out[1].add(at), middle);
-        vst1q_u8(out[2].add(at), vaddq_u8(first, unzigzag(vld1q_u8(residuals[2].add(at)))));
-        vst1q_u8(out[3].add(at), vaddq_u8(third, unzigzag(vld1q_u8(residuals[3].add(at)))));
-    }
+/// Samples of 8 bits.
+pub(in crate::kernel) mod narrow {
+    use std::arch::aarch64::{
+        uint8x16_t as Vector, vaddq_u8 as add, vbslq_u8 as select, vdupq_n_u8 as all, veorq_u8 as xor,
+        vextq_u8 as following, vld1q_u8 as load, vmaxq_u8 as max, vminq_u8 as min, vrhaddq_u8 as average,
+        vshrq_n_u8 as shifted_right, vst1q_u8 as store, vsubq_u8 as sub, vtstq_u8 as test,
+    };
+
+    type Sample = u8;
+
+    rows!();
 }
 
-/// 16 samples of phase 0 from `at`.
-///
-/// # Safety
-/// As in [`decode_row`].
-#[target_feature(enable = "neon")]
-#[inline]
-unsafe fn phase0<const SHARP: bool>(above: [*const u8; 4], residuals: [*const u8; 4], at: usize) -> uint8x16_t {
-    // SAFETY: the caller's promise: phases 1 and 3 are the third and fourth.
-    unsafe {
-        let (left, right) = (vld1q_u8(above[3].add(at).sub(1)), vld1q_u8(above[2].add(at)));
-        let prediction = top::<SHARP>(left, vld1q_u8(above[0].add(at)), right);
-        vaddq_u8(prediction, unzigzag(vld1q_u8(residuals[0].add(at))))
-    }
-}
+/// Samples of 16 bits.
+pub(in crate::kernel) mod wide {
+    use std::arch::aarch64::{
+        uint16x8_t as Vector, vaddq_u16 as add, vbslq_u16 as select, vdupq_n_u16 as all, veorq_u16 as xor,
+        vextq_u16 as following, vld1q_u16 as load, vmaxq_u16 as max, vminq_u16 as min, vrhaddq_u16 as average,
+        vshrq_n_u16 as shifted_right, vst1q_u16 as store, vsubq_u16 as sub, vtstq_u16 as test,
+    };
 
-/// The first `count` samples followed by copies of the last of them, and a vector of such copies.
-#[target_feature(enable = "neon")]
-#[inline]
-fn repeat_last(samples: uint8x16_t, count: usize) -> (uint8x16_t, uint8x16_t) {
-    let mut bytes = [0u8; LANES];
-    // SAFETY: the array has 16 bytes.
-    unsafe { vst1q_u8(bytes.as_mut_ptr(), samples) };
-    let last = bytes[count - 1];
-    bytes[count..].fill(last);
-    // SAFETY: the array has 16 bytes.
-    (unsafe { vld1q_u8(bytes.as_ptr()) }, vdupq_n_u8(last))
-}
+    type Sample = u16;
 
-/// All ones in one lane.
-#[target_feature(enable = "neon")]
-#[inline]
-fn lane(index: usize) -> uint8x16_t {
-    let mut bytes = [0u8; LANES];
-    bytes[index] = 0xFF;
-    // SAFETY: the array has 16 bytes.
-    unsafe { vld1q_u8(bytes.as_ptr()) }
+    rows!();
 }
 
 /// The level of each activity below 64, from which on all have the last.
@@ -229,9 +314,7 @@ pub(in crate::kernel) fn prepare(
 #[target_feature(enable = "neon")]
 #[inline]
 fn numbers(tables: [u8; 8]) -> uint8x16x4_t {
-    let mut numbers = [0; LANES];
-    numbers[..8].copy_from_slice(&tables);
-    let (numbers, levels) = (load(&numbers), LEVELS.as_chunks().0);
+    let (numbers, levels) = (eight(tables), LEVELS.as_chunks().0);
     let look_up = |levels: &[u8; LANES]| vqtbl1q_u8(numbers, load(levels));
     uint8x16x4_t(look_up(&levels[0]), look_up(&levels[1]), look_up(&levels[2]), look_up(&levels[3]))
 }
@@ -302,4 +385,11 @@ fn look_up(numbers: uint8x16x4_t, activity: uint8x16_t) -> uint8x16_t {
 fn load(bytes: &[u8; LANES]) -> uint8x16_t {
     // SAFETY: the reference is to 16 readable bytes.
     unsafe { vld1q_u8(bytes.as_ptr()) }
+}
+
+#[target_feature(enable = "neon")]
+#[inline]
+fn store(bytes: &mut [u8; LANES], vector: uint8x16_t) {
+    // SAFETY: the reference is to 16 writable bytes.
+    unsafe { vst1q_u8(bytes.as_mut_ptr(), vector) };
 }

@@ -25,6 +25,18 @@ impl Stream {
         Self { level }
     }
 
+    /// The instructions that this uses.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn level(&self) -> Level {
+        self.level.level()
+    }
+
+    /// Whether `to` consists of whole lines.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn is_whole_lines(to: &[u8]) -> bool {
+        to.as_ptr().align_offset(LINE_BYTES) == 0 && to.len().is_multiple_of(LINE_BYTES)
+    }
+
     /// Copies `from` to `to`, which is as long. Lines that are not whole go through the cache.
     pub(crate) fn copy(&self, from: &[u8], to: &mut [u8]) {
         let skipped = to.as_ptr().align_offset(LINE_BYTES).min(to.len());
