@@ -62,15 +62,20 @@ class ImageSteps:
         scale: Sequence[float] = (0.08, 1.0),
         ratio: Sequence[float] = (3 / 4, 4 / 3),
         interpolation: str = "bilinear",
+        antialias: bool = True,
         **options: Any,
     ) -> Self:
-        """Crop a random rectangle with `scale` of the area and an aspect ratio within `ratio`, and resize it to `size`."""
+        """Crop a random rectangle with `scale` of the area and an aspect ratio within `ratio`, and resize it to `size`.
+
+        Without `antialias`, not all pixels count where the rectangle becomes smaller, as in OpenCV.
+        """
         return self.step(
             "random_resized_crop",
             size=size,
             scale=list(scale),
             ratio=list(ratio),
             interpolation=interpolation,
+            antialias=antialias,
             **options,
         )
 
@@ -244,6 +249,7 @@ class ImageSteps:
         self,
         degrees: float | Sequence[float],
         interpolation: str = "nearest",
+        expand: bool = False,
         center: Sequence[float] | None = None,
         fill: float | Sequence[float] = 0.0,
         *,
@@ -252,12 +258,14 @@ class ImageSteps:
     ) -> Self:
         """Rotate by an angle of up to `degrees` either way, or between the two that are given, counterclockwise.
 
-        `interpolation` is `"nearest"` or `"bilinear"`; `center` is x and y in pixels. Outside of the image is `fill`, and `mask_fill` in a mask.
+        `interpolation` is `"nearest"` or `"bilinear"`; `center` is x and y in pixels. With `expand` the image becomes as large as the rotated one.
+        Outside of the image is `fill`, and `mask_fill` in a mask.
         """
         return self.step(
             "random_rotation",
             degrees=_listed(degrees),
             interpolation=interpolation,
+            expand=expand,
             center=None if center is None else list(center),
             fill=_listed(fill),
             mask_fill=mask_fill,

@@ -59,6 +59,7 @@ def test_arguments_are_those_of_torchvision() -> None:
     steps = forebay.Steps
     assert names(steps.color_jitter) == ["brightness", "contrast", "saturation", "hue"]
     assert names(steps.random_affine) == ["degrees", "translate", "scale", "shear", "interpolation", "fill", "center"]
+    assert names(steps.random_rotation) == ["degrees", "interpolation", "expand", "center", "fill"]
     assert names(steps.random_erasing) == ["p", "scale", "ratio", "value"]
     assert names(steps.gaussian_blur) == ["kernel_size", "sigma"]
     assert names(steps.rand_augment) == ["num_ops", "magnitude", "num_magnitude_bins", "interpolation", "fill"]

@@ -161,7 +161,7 @@ fn over_pixels(op: PixelOp, from: &[u8], dims: [usize; 3], to: &mut [u8], blur: 
         PixelOp::Hue(turn) => kernels::turn_hue(level, from, to, turn),
         PixelOp::Sharpness(factor) => sharpen(level, from, to, dims, factor),
         PixelOp::GaussianBlur { kernel_size, sigma } => blur.run(level, from, to, dims, kernel_size, sigma)?,
-        PixelOp::Warp(warp) => warp.bytes(from, to, dims),
+        PixelOp::Warp(warp) => warp.bytes(from, to, dims, dims[1]),
         PixelOp::Permute(order) => kernels::permute(level, from, to, order),
         _ => unreachable!("a change of single values is not a pass of its own"),
     }
