@@ -162,6 +162,29 @@ class ImageSteps:
             **options,
         )
 
+    def random_photometric_distort(
+        self,
+        brightness: Sequence[float] = (0.875, 1.125),
+        contrast: Sequence[float] = (0.5, 1.5),
+        saturation: Sequence[float] = (0.5, 1.5),
+        hue: Sequence[float] = (-0.05, 0.05),
+        p: float = 0.5,
+        **options: Any,
+    ) -> Self:
+        """Change brightness, contrast, saturation, hue and the order of the channels, each with probability `p`, as SSD's recipe does.
+
+        Factors are drawn between the two that are given; the hue turns by a share of a full turn between two.
+        """
+        return self.step(
+            "random_photometric_distort",
+            brightness=list(brightness),
+            contrast=list(contrast),
+            saturation=list(saturation),
+            hue=list(hue),
+            p=p,
+            **options,
+        )
+
     def random_grayscale(self, p: float = 0.1, **options: Any) -> Self:
         """Convert to gray with probability `p`. The number of channels remains."""
         return self.step("random_grayscale", p=p, **options)
@@ -226,6 +249,47 @@ class ImageSteps:
             fill=_listed(fill),
             padding_mode=padding_mode,
             mask_fill=mask_fill,
+            **options,
+        )
+
+    def random_zoom_out(
+        self,
+        fill: float | Sequence[float] = 0.0,
+        side_range: Sequence[float] = (1.0, 4.0),
+        p: float = 0.5,
+        *,
+        mask_fill: int = 0,
+        **options: Any,
+    ) -> Self:
+        """With probability `p`, put the image somewhere on one that is larger by a factor within `side_range`.
+
+        Around it is `fill`, and `mask_fill` in a mask.
+        """
+        return self.step("random_zoom_out", fill=_listed(fill), side_range=list(side_range), p=p, mask_fill=mask_fill, **options)
+
+    def random_iou_crop(
+        self,
+        min_scale: float = 0.3,
+        max_scale: float = 1.0,
+        min_aspect_ratio: float = 0.5,
+        max_aspect_ratio: float = 2.0,
+        sampler_options: Sequence[float] | None = None,
+        trials: int = 40,
+        **options: Any,
+    ) -> Self:
+        """Crop a random rectangle that overlaps a box by a random least IoU: `random_iou_crop(fields=["image", "boxes"])`.
+
+        The IoU is one of `sampler_options` (0, 0.1, 0.3, 0.5, 0.7, 0.9 and 1, which leaves the image as it is); after `trials` rectangles in vain,
+        another one is drawn. Boxes whose center is outside are removed.
+        """
+        return self.step(
+            "random_iou_crop",
+            min_scale=min_scale,
+            max_scale=max_scale,
+            min_aspect_ratio=min_aspect_ratio,
+            max_aspect_ratio=max_aspect_ratio,
+            sampler_options=None if sampler_options is None else list(sampler_options),
+            trials=trials,
             **options,
         )
 

@@ -24,7 +24,7 @@ pub use auto_augment::AutoAugmentPolicy;
 pub use chain::PixelOp;
 pub use drawn::{
     ColorJitter, GaussianBlur, RandomAdjustSharpness, RandomAutocontrast, RandomEqualize, RandomGrayscale,
-    RandomInvert, RandomPosterize, RandomSolarize,
+    RandomInvert, RandomPhotometricDistort, RandomPosterize, RandomSolarize,
 };
 pub use policies::{AutoAugment, RandAugment, TrivialAugmentWide};
 pub use timm::{RandAugmentTransform, RandConfig};

@@ -24,6 +24,12 @@ impl Projection {
         Self { rows: [[1.0, 0.0, -(left as f64)], [0.0, 1.0, -(top as f64)], [0.0, 0.0, 1.0]] }
     }
 
+    /// How far left of and above the old picture the new one begins, if it is [`Self::margin`].
+    pub(crate) fn margins(&self) -> [usize; 2] {
+        let [[_, _, left], [_, _, top], _] = self.rows;
+        [-left as usize, -top as usize]
+    }
+
     /// The same for a larger picture, which begins so far left of and above the new one.
     #[must_use]
     pub(crate) fn around(&self, left: f64, top: f64) -> Self {
