@@ -402,6 +402,27 @@ class ImageSteps:
             **options,
         )
 
+    def elastic_transform(
+        self,
+        alpha: float | Sequence[float] = 50.0,
+        sigma: float | Sequence[float] = 5.0,
+        interpolation: str = "bilinear",
+        fill: float | Sequence[float] = 0.0,
+        *,
+        mask_fill: int = 0,
+        **options: Any,
+    ) -> Self:
+        """Move pixels by random distances, up to half of `alpha` pixels before a Gaussian of standard deviation `sigma` smooths them."""
+        return self.step(
+            "elastic_transform",
+            alpha=_listed(alpha),
+            sigma=_listed(sigma),
+            interpolation=interpolation,
+            fill=_listed(fill),
+            mask_fill=mask_fill,
+            **options,
+        )
+
     def random_apply(self, steps: Iterable[Mapping[str, Any]], p: float = 0.5, **options: Any) -> Self:
         """Apply all of `steps` with probability `p`, else none: `random_apply(Steps().color_jitter(0.4), p=0.8)`."""
         return self.step("random_apply", steps=[dict(step) for step in steps], p=p, **options)

@@ -26,6 +26,7 @@ pub use drawn::{
     ColorJitter, GaussianBlur, RandomAdjustSharpness, RandomAutocontrast, RandomEqualize, RandomGrayscale,
     RandomInvert, RandomPhotometricDistort, RandomPosterize, RandomSolarize,
 };
+pub(super) use neighbors::mirrored;
 pub use policies::{AutoAugment, RandAugment, TrivialAugmentWide};
 pub use timm::{RandAugmentTransform, RandConfig};
 

@@ -27,10 +27,6 @@ const ELSEWHERE: &[(&str, &str)] = &[
         "there is none: steps run as they are listed; `color_jitter` shuffles the order of its own changes",
     ),
     (
-        "elastictransform",
-        "there is none: `random_affine` and `random_perspective` come closest, or use a Python function: `Pipeline.map`",
-    ),
-    (
         "randomchannelpermutation",
         "there is none alone: `random_photometric_distort` permutes channels, or use a Python function, `Pipeline.map(function, random=True)`",
     ),

@@ -25,7 +25,7 @@ use super::{
 };
 use super::{CutMix, Embed, ExtractText, FiveCrop, MixUp, MixUpOrCutMix, OneHot, TenCrop, Tokenize};
 use super::{
-    Drawn, LookupTable, RandomIouCrop, RandomResize, RandomShortestSize, RandomZoomOut, ScaleJitter,
+    Drawn, ElasticTransform, LookupTable, RandomIouCrop, RandomResize, RandomShortestSize, RandomZoomOut, ScaleJitter,
 };
 use crate::error::{Error, Result};
 use crate::step::{Action, Step};
@@ -111,6 +111,7 @@ const BUILT_IN: &[BuiltIn] = &[
     BuiltIn { op: "random_rotation", stage: "rotated", make: transform::<RandomRotation> },
     BuiltIn { op: "random_affine", stage: "warped", make: transform::<RandomAffine> },
     BuiltIn { op: "random_perspective", stage: "warped", make: transform::<RandomPerspective> },
+    BuiltIn { op: "elastic_transform", stage: "warped", make: transform::<ElasticTransform> },
     BuiltIn { op: "random_apply", stage: "augmented", make: random_apply },
     BuiltIn { op: "random_choice", stage: "augmented", make: random_choice },
     BuiltIn { op: "rand_augment", stage: "augmented", make: augment::<RandAugment> },

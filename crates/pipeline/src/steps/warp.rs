@@ -141,6 +141,70 @@ impl Warp {
     }
 }
 
+/// A picture or a mask of this height and width, whose pixels come from so far beside their own places, along x and y. What is outside is a pixel, or
+/// these values of each channel.
+pub(super) fn displaced(
+    view: TensorView<'_>,
+    output: &mut TensorMut<'_>,
+    size: [usize; 2],
+    places: (&[f32], &[f32]),
+    interpolation: WarpInterpolation,
+    (pixel, fill): (&[u8], [f32; 4]),
+) -> Result<(), StepError> {
+    fn bytes<const N: usize>(
+        (from, to): (&[u8], &mut [u8]),
+        size: [usize; 2],
+        coordinates: impl Iterator<Item = (f32, f32)>,
+        fill: [f32; 4],
+    ) {
+        let fill = Some(std::array::from_fn(|channel| fill[channel]));
+        let edge = Edge { from: from.as_chunks().0, size, fill, float: |pixel: &[u8; N]| pixel.map(f32::from) };
+        let to = to.as_chunks_mut::<N>().0.iter_mut();
+        to.zip(coordinates).for_each(|(to, place)| *to = edge.made(place).map(rounded));
+    }
+    fn floats<const N: usize>(
+        (from, to): (&[u8], &mut [u8]),
+        size: [usize; 2],
+        coordinates: impl Iterator<Item = (f32, f32)>,
+        fill: [f32; 4],
+    ) {
+        let fill = Some(std::array::from_fn(|channel| fill[channel]));
+        let from = from.as_chunks::<4>().0.as_chunks::<N>().0;
+        let edge = Edge { from, size, fill, float: |pixel: &[[u8; 4]; N]| pixel.map(f32::from_le_bytes) };
+        let to = to.as_chunks_mut::<4>().0.as_chunks_mut::<N>().0.iter_mut();
+        to.zip(coordinates).for_each(|(to, place)| *to = edge.made(place).map(f32::to_le_bytes));
+    }
+    let [height, width] = size;
+    let own = (0..height).flat_map(|y| (0..width).map(move |x| (x as f32, y as f32)));
+    let coordinates = own.zip(places.0.iter().zip(places.1)).map(|((x, y), (across, down))| (x + across, y + down));
+    let (from, to) = (view.data, &mut *output.data);
+    if interpolation == WarpInterpolation::Nearest {
+        for (to, (u, v)) in to.chunks_exact_mut(pixel.len()).zip(coordinates) {
+            let (column, row) = (u.round_ties_even(), v.round_ties_even());
+            let inside = (0.0..width as f32).contains(&column) && (0.0..height as f32).contains(&row);
+            let at = (row.max(0.0) as usize * width + column.max(0.0) as usize) * pixel.len();
+            to.copy_from_slice(if inside { &from[at..at + pixel.len()] } else { pixel });
+        }
+        return Ok(());
+    }
+    let channels = pixel.len() / view.spec.dtype.bytes();
+    match (view.spec.dtype, channels) {
+        (DType::U8, 1) => bytes::<1>((from, to), size, coordinates, fill),
+        (DType::U8, 2) => bytes::<2>((from, to), size, coordinates, fill),
+        (DType::U8, 3) => bytes::<3>((from, to), size, coordinates, fill),
+        (DType::U8, _) => bytes::<4>((from, to), size, coordinates, fill),
+        (DType::F32, 1) => floats::<1>((from, to), size, coordinates, fill),
+        (DType::F32, 2) => floats::<2>((from, to), size, coordinates, fill),
+        (DType::F32, 3) => floats::<3>((from, to), size, coordinates, fill),
+        (DType::F32, _) => floats::<4>((from, to), size, coordinates, fill),
+        _ => {
+            let expected = "an image in uint8 or float32 for `bilinear`";
+            return Err(StepError::Unfit { found: view.spec, expected });
+        }
+    }
+    Ok(())
+}
+
 /// Makes all pixels this one; black, which nearly all are, a vector at a time.
 fn fill_with<const N: usize>(to: &mut [[u8; N]], pixel: [u8; N]) {
     if pixel == [0; N] { to.as_flattened_mut().fill(0) } else { to.fill(pixel) }
