@@ -82,7 +82,9 @@ impl ElasticTransform {
         for (numbers, (alpha, size_of)) in [&mut *across, &mut *down].into_iter().zip(alpha.into_iter().zip(sigma)) {
             memory::grow(numbers, width * height)?;
             let numbers = &mut numbers[..width * height];
-            numbers.iter_mut().for_each(|number| *number = random.between(-1.0, 1.0) as f32);
+            for number in numbers.iter_mut() {
+                *number = random.between(-1.0, 1.0) as f32;
+            }
             // As torchvision has it: of both directions' deviations, its own says how far the kernel reaches.
             let reach = (8.0 * size_of + 1.0) as usize / 2;
             if size_of > 0.0 {
@@ -92,45 +94,51 @@ impl ElasticTransform {
                 gaussian(weights, reach, sigma[1]);
                 smooth_columns(between, numbers, width, weights);
             }
-            numbers.iter_mut().for_each(|number| *number *= (alpha / 2.0) as f32);
+            for number in numbers {
+                *number *= (alpha / 2.0) as f32;
+            }
         }
         Ok(())
     }
+}
 
-    /// Boxes and key points of a picture of this size: each point goes against where the pixel there comes from, which is nearly its inverse.
-    fn move_rows(&self, view: TensorView<'_>, size: (usize, usize), drawn: &Displacement) -> (TensorSpec, Vec<f32>) {
-        let (width, height) = size;
-        let moved = |x: f32, y: f32| {
-            let (column, row) = ((x as usize).min(width - 1), (y as usize).min(height - 1));
-            let pixel = row * width + column;
-            (x - drawn.across[pixel], y - drawn.down[pixel])
-        };
-        let &[_, columns] = view.spec.shape.dims() else { return (view.spec, Vec::new()) };
-        let (right, bottom) = (width as f32, height as f32);
-        let mut made = Vec::new();
-        for mut row in rows(view, columns) {
-            if columns >= 4 {
-                let corners = [(row[0], row[1]), (row[2], row[1]), (row[2], row[3]), (row[0], row[3])];
-                let corners = corners.map(|(x, y)| moved(x, y));
-                let least = |of: fn(&(f32, f32)) -> f32| corners.iter().map(of).fold(f32::INFINITY, f32::min);
-                let most = |of: fn(&(f32, f32)) -> f32| corners.iter().map(of).fold(f32::NEG_INFINITY, f32::max);
-                row[0] = least(|corner| corner.0).clamp(0.0, right);
-                row[1] = least(|corner| corner.1).clamp(0.0, bottom);
-                row[2] = most(|corner| corner.0).clamp(0.0, right);
-                row[3] = most(|corner| corner.1).clamp(0.0, bottom);
-                if row[2] - row[0] >= BOX_SIDE_MIN && row[3] - row[1] >= BOX_SIDE_MIN {
-                    made.extend_from_slice(&row[..columns]);
-                }
-            } else if columns == 2 || row[2] != 0.0 {
-                (row[0], row[1]) = moved(row[0], row[1]);
-                let inside = (0.0..=right).contains(&row[0]) && (0.0..=bottom).contains(&row[1]);
-                made.extend_from_slice(if columns == 3 && !inside { &[0.0; 3] } else { &row[..columns] });
-            } else {
+/// Boxes and key points of a picture of this size: each point goes against where the pixel there comes from, which is nearly its inverse.
+fn move_rows(view: TensorView<'_>, size: (usize, usize), drawn: &Displacement) -> (TensorSpec, Vec<f32>) {
+    let (width, height) = size;
+    let moved = |x: f32, y: f32| {
+        let (column, row) = ((x as usize).min(width - 1), (y as usize).min(height - 1));
+        let pixel = row * width + column;
+        (x - drawn.across[pixel], y - drawn.down[pixel])
+    };
+    let &[_, columns] = view.spec.shape.dims() else { return (view.spec, Vec::new()) };
+    let (right, bottom) = (width as f32, height as f32);
+    let mut made = Vec::new();
+    for mut row in rows(view, columns) {
+        if columns >= 4 {
+            // Written so that a box with a NaN is dropped, too.
+            if !(row[0] <= row[2] && row[1] <= row[3]) {
+                continue;
+            }
+            let corners = [(row[0], row[1]), (row[2], row[1]), (row[2], row[3]), (row[0], row[3])];
+            let corners = corners.map(|(x, y)| moved(x, y));
+            let least = |of: fn(&(f32, f32)) -> f32| corners.iter().map(of).fold(f32::INFINITY, f32::min);
+            let most = |of: fn(&(f32, f32)) -> f32| corners.iter().map(of).fold(f32::NEG_INFINITY, f32::max);
+            row[0] = least(|corner| corner.0).clamp(0.0, right);
+            row[1] = least(|corner| corner.1).clamp(0.0, bottom);
+            row[2] = most(|corner| corner.0).clamp(0.0, right);
+            row[3] = most(|corner| corner.1).clamp(0.0, bottom);
+            if row[2] - row[0] >= BOX_SIDE_MIN && row[3] - row[1] >= BOX_SIDE_MIN {
                 made.extend_from_slice(&row[..columns]);
             }
+        } else if columns == 2 || row[2] != 0.0 {
+            (row[0], row[1]) = moved(row[0], row[1]);
+            let inside = (0.0..=right).contains(&row[0]) && (0.0..=bottom).contains(&row[1]);
+            made.extend_from_slice(if columns == 3 && !inside { &[0.0; 3] } else { &row[..columns] });
+        } else {
+            made.extend_from_slice(&row[..columns]);
         }
-        (TensorSpec::new(DType::F32, &[made.len() / columns.max(1), columns]), made)
     }
+    (TensorSpec::new(DType::F32, &[made.len() / columns.max(1), columns]), made)
 }
 
 /// The weights of the middle and of each distance from it up to `reach`.
@@ -231,7 +239,7 @@ impl Transform for ElasticTransform {
             let mut drawn = std::mem::take(scope.scratch::<Displacement>());
             output.working(4 * size_of::<f32>() * width * height + view.spec.bytes())?;
             self.draw([height, width], &mut scope.random, &mut drawn)?;
-            let (spec, numbers) = self.move_rows(view, (width, height), &drawn);
+            let (spec, numbers) = move_rows(view, (width, height), &drawn);
             let slot = output.tensor(spec)?;
             let to = slot.data.as_chunks_mut::<4>().0.iter_mut();
             to.zip(numbers).for_each(|(to, number)| *to = number.to_le_bytes());
@@ -341,7 +349,7 @@ mod tests {
             [("ElasticTransform()", ElasticTransform::default()), ("ElasticTransform((30.0, 80.0), (3.0, 2.0))", other)]
         {
             let mut drawn = Displacement::default();
-            let draws: Vec<[f64; 2]> = (0..600)
+            let moved: Vec<[f64; 2]> = (0..600)
                 .map(|seed| {
                     step.draw([48, 60], &mut Random::from_parts(&[seed]), &mut drawn).unwrap();
                     [drawn.across[20 * 60 + 30], drawn.down[20 * 60 + 30]].map(f64::from)
@@ -350,7 +358,7 @@ mod tests {
             for (direction, line) in lines(call).into_iter().enumerate() {
                 let quantiles: Vec<f64> = line[1..].iter().map(|number| number.parse().unwrap()).collect();
                 for (place, quantile) in quantiles.iter().enumerate() {
-                    let below = draws.iter().filter(|draw| draw[direction] <= *quantile).count() as f64 / 600.0;
+                    let below = moved.iter().filter(|moved| moved[direction] <= *quantile).count() as f64 / 600.0;
                     // Of 600 draws and 3,000, so far apart once in a thousand times (Kolmogorov and Smirnov).
                     assert!((below - place as f64 / 20.0).abs() < 0.09, "{call} {}: {below} up to {quantile}", line[0]);
                 }
@@ -360,15 +368,15 @@ mod tests {
 
     #[test]
     fn boxes_and_key_points_go_against_the_distances() {
-        let (step, drawn) = (ElasticTransform::default(), distances());
+        let drawn = distances();
         let points = Tensor::from_elements(&[3, 3], &[5.0_f32, 6.0, 2.0, 0.2, 16.9, 1.0, 3.0, 3.0, 0.0]).unwrap();
-        let (spec, made) = step.move_rows(points.view(), (20, 17), &drawn);
+        let (spec, made) = move_rows(points.view(), (20, 17), &drawn);
         let pixel = 6 * 20 + 5;
         assert_eq!(spec.shape.dims(), [3, 3]);
         assert_eq!(made[..3], [5.0 - drawn.across[pixel], 6.0 - drawn.down[pixel], 2.0]);
         assert_eq!(made[6..], [3.0, 3.0, 0.0], "what is not labeled stays");
         let boxes = Tensor::from_elements(&[2, 5], &[4.0_f32, 4.0, 12.0, 13.0, 7.0, 1.0, 1.0, 1.2, 1.2, 8.0]).unwrap();
-        let (spec, made) = step.move_rows(boxes.view(), (20, 17), &drawn);
+        let (spec, made) = move_rows(boxes.view(), (20, 17), &drawn);
         assert_eq!((spec.shape.dims(), made[4]), (&[1, 5][..], 7.0), "less than a pixel goes");
         let at = |x: usize, y: usize| (x as f32 - drawn.across[y * 20 + x], y as f32 - drawn.down[y * 20 + x]);
         let corners = [at(4, 4), at(12, 4), at(12, 13), at(4, 13)];

@@ -186,14 +186,19 @@ fn photometric_distortion_is_drawn_as_torchvision_draws_it() {
             let mut ops = Vec::new();
             step.draw((32, 32), &mut Random::from_parts(&[seed]), &mut ops);
             let place = |number: usize| {
-                ops.iter().position(|op| match (number, op) {
-                    (0, PixelOp::Brightness(_)) | (1, PixelOp::Contrast(_)) => true,
-                    (2, PixelOp::Saturation(_)) | (3, PixelOp::Hue(_)) | (4, PixelOp::Permute(_)) => true,
-                    _ => false,
+                ops.iter().position(|op| {
+                    let found = match op {
+                        PixelOp::Brightness(_) => 0,
+                        PixelOp::Contrast(_) => 1,
+                        PixelOp::Saturation(_) => 2,
+                        PixelOp::Hue(_) => 3,
+                        _ => 4,
+                    };
+                    found == number
                 })
             };
-            for number in 0..4 {
-                done[number].1.push(f64::from(u8::from(place(number).is_some())));
+            for (number, (_, is_done)) in done.iter_mut().enumerate() {
+                is_done.push(f64::from(u8::from(place(number).is_some())));
             }
             for op in &ops {
                 match *op {
