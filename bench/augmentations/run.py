@@ -263,14 +263,14 @@ def main() -> None:
             ratios.append(ratio)
             others += [other_ratio] if other_ratio is not None else []
             missed = [
-                f"{found:.1f} of {name}'s"
+                f"{found:.1f} times {name}"
                 for name, found in (("torchvision", ratio), ("Albumentations", other_ratio))
                 if found is not None and found < BAR
             ]
             if missed:
                 written = written_bytes(peer()) // images
                 copies = statistics.median(float(forebay(f"copy {written}")) for _ in range(RUNS))
-                limit = f"a bare copy of the {written:,} bytes that it writes makes {copies:,.0f} a second, of which it reaches {ours / copies:.0%}"
+                limit = f"a bare copy of the {written:,} bytes that it writes is done {copies:,.0f} times a second, of which it reaches {ours / copies:.0%}"
                 below.append(f"- `{step}`: {' and '.join(missed)}; {limit}")
         lines.append(line)
         print(lines[-1], flush=True)
@@ -283,8 +283,9 @@ def main() -> None:
     lines += [
         "",
         "torchvision's `five_crop` and `ten_crop` give views of one image, or of one and its mirror image: here they are stacked, as its documentation says, since a batch",
-        "has to be written. Ours are samples of their own, copied once when they are cut and once more into their batch. `random_resized_crop` with `antialias` is compared with",
-        "Albumentations' `area_for_downscale`, which weighs all pixels where an image becomes smaller, and without it with OpenCV's plain bilinear filter.",
+        "has to be written. Ours are samples of their own, copied once when they are cut and once more into their batch. `random_resized_crop` gives Pillow's pixels, and without",
+        "`antialias` those of torchvision without it. Albumentations does it by OpenCV: with `antialias` it is compared with `area_for_downscale`, which weighs all pixels where an image",
+        "becomes smaller (but not by distance), and without it with the plain bilinear filter.",
     ]
     if below:
         lines += [
