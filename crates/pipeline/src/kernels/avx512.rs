@@ -4,6 +4,7 @@
 //! every vector would go through memory.
 
 pub(super) mod blur;
+pub(super) mod rows;
 
 use std::arch::x86_64::{
     __m512, __m512i, __mmask64, _CMP_LE_OQ, _MM_FROUND_NO_EXC, _MM_FROUND_TO_NEG_INF, _mm512_abs_ps, _mm512_add_epi32,

@@ -79,6 +79,11 @@ pub(super) fn mix_body(from: &[u8], weight: f32, to: &mut [f32]) {
 }
 
 #[inline(always)]
+pub(super) fn add_pairs_body(before: &[f32], after: &[f32], weight: f32, to: &mut [f32]) {
+    to.iter_mut().zip(before).zip(after).for_each(|((to, before), after)| *to += (before + after) * weight);
+}
+
+#[inline(always)]
 pub(super) fn cut_off_body(from: &[f32], to: &mut [u8]) {
     to.iter_mut().zip(from).for_each(|(to, &value)| *to = truncated(value));
 }

@@ -111,6 +111,20 @@ fn values_become_wider_alike_at_every_level() {
     }
 }
 
+#[test]
+fn pairs_are_added_alike_at_every_level() {
+    let numbers: Vec<f32> = noise(400, 5).into_iter().map(|number| number as f32 / 1e6 - 8.0).collect();
+    for count in (0..100).chain([333]) {
+        let run = |level| {
+            let mut to = numbers[30..30 + count].to_vec();
+            add_pairs(level, &numbers[1..], &numbers[7..], 0.37, &mut to);
+            to.into_iter().map(f32::to_bits).collect::<Vec<_>>()
+        };
+        let defined = run(Supported::SCALAR);
+        assert!(Supported::all().all(|level| run(level) == defined), "{count}");
+    }
+}
+
 /// In 16 bit as in single precision, but for levels that the fraction is just between.
 #[test]
 fn saturation_is_that_of_torchvision_within_one_level() {

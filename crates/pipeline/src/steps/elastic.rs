@@ -9,6 +9,7 @@ use super::pad::{check_fill, filled_pixel, zero};
 use super::warp::{WarpInterpolation, channel_values, displaced};
 use super::{Numbers, picture, picture_type, tensor};
 use crate::error::StepError;
+use crate::kernels::{self, Supported};
 use crate::output::Output;
 use crate::random::Random;
 use crate::sample::ValueView;
@@ -157,7 +158,7 @@ fn smooth_rows(
     weights: &[f32],
     line: &mut Vec<f32>,
 ) -> Result<(), StepError> {
-    let reach = weights.len() - 1;
+    let (reach, level) = (weights.len() - 1, Supported::detect());
     memory::grow(line, width + 2 * reach)?;
     let line = &mut line[..width + 2 * reach];
     for (from, to) in from.chunks_exact(width).zip(to.chunks_exact_mut(width)) {
@@ -166,7 +167,7 @@ fn smooth_rows(
         }
         to.iter_mut().zip(&line[reach..]).for_each(|(to, middle)| *to = middle * weights[0]);
         for (distance, weight) in weights.iter().enumerate().skip(1) {
-            add_pairs(&line[reach - distance..], &line[reach + distance..], *weight, to);
+            kernels::add_pairs(level, &line[reach - distance..], &line[reach + distance..], *weight, to);
         }
     }
     Ok(())
@@ -174,20 +175,14 @@ fn smooth_rows(
 
 /// The same along columns.
 fn smooth_columns(from: &[f32], to: &mut [f32], width: usize, weights: &[f32]) {
-    let height = from.len() / width.max(1);
+    let (height, level) = (from.len() / width.max(1), Supported::detect());
     let row = |y: isize| &from[mirrored(y, height) * width..][..width];
     for (y, to) in to.chunks_exact_mut(width.max(1)).enumerate() {
         let y = y as isize;
         to.iter_mut().zip(row(y)).for_each(|(to, middle)| *to = middle * weights[0]);
         for (distance, weight) in weights.iter().enumerate().skip(1) {
-            add_pairs(row(y - distance as isize), row(y + distance as isize), *weight, to);
+            kernels::add_pairs(level, row(y - distance as isize), row(y + distance as isize), *weight, to);
         }
-    }
-}
-
-fn add_pairs(before: &[f32], after: &[f32], weight: f32, to: &mut [f32]) {
-    for ((to, before), after) in to.iter_mut().zip(before).zip(after) {
-        *to += (before + after) * weight;
     }
 }
 
