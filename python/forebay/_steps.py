@@ -62,15 +62,20 @@ class ImageSteps:
         scale: Sequence[float] = (0.08, 1.0),
         ratio: Sequence[float] = (3 / 4, 4 / 3),
         interpolation: str = "bilinear",
+        antialias: bool = True,
         **options: Any,
     ) -> Self:
-        """Crop a random rectangle with `scale` of the area and an aspect ratio within `ratio`, and resize it to `size`."""
+        """Crop a random rectangle with `scale` of the area and an aspect ratio within `ratio`, and resize it to `size`.
+
+        Without `antialias`, not all pixels count where the rectangle becomes smaller, as in OpenCV.
+        """
         return self.step(
             "random_resized_crop",
             size=size,
             scale=list(scale),
             ratio=list(ratio),
             interpolation=interpolation,
+            antialias=antialias,
             **options,
         )
 
@@ -157,6 +162,29 @@ class ImageSteps:
             **options,
         )
 
+    def random_photometric_distort(
+        self,
+        brightness: Sequence[float] = (0.875, 1.125),
+        contrast: Sequence[float] = (0.5, 1.5),
+        saturation: Sequence[float] = (0.5, 1.5),
+        hue: Sequence[float] = (-0.05, 0.05),
+        p: float = 0.5,
+        **options: Any,
+    ) -> Self:
+        """Change brightness, contrast, saturation, hue and the order of the channels, each with probability `p`, as SSD's recipe does.
+
+        Factors are drawn between the two that are given; the hue turns by a share of a full turn between two.
+        """
+        return self.step(
+            "random_photometric_distort",
+            brightness=list(brightness),
+            contrast=list(contrast),
+            saturation=list(saturation),
+            hue=list(hue),
+            p=p,
+            **options,
+        )
+
     def random_grayscale(self, p: float = 0.1, **options: Any) -> Self:
         """Convert to gray with probability `p`. The number of channels remains."""
         return self.step("random_grayscale", p=p, **options)
@@ -224,6 +252,47 @@ class ImageSteps:
             **options,
         )
 
+    def random_zoom_out(
+        self,
+        fill: float | Sequence[float] = 0.0,
+        side_range: Sequence[float] = (1.0, 4.0),
+        p: float = 0.5,
+        *,
+        mask_fill: int = 0,
+        **options: Any,
+    ) -> Self:
+        """With probability `p`, put the image somewhere on one that is larger by a factor within `side_range`.
+
+        Around it is `fill`, and `mask_fill` in a mask.
+        """
+        return self.step("random_zoom_out", fill=_listed(fill), side_range=list(side_range), p=p, mask_fill=mask_fill, **options)
+
+    def random_iou_crop(
+        self,
+        min_scale: float = 0.3,
+        max_scale: float = 1.0,
+        min_aspect_ratio: float = 0.5,
+        max_aspect_ratio: float = 2.0,
+        sampler_options: Sequence[float] | None = None,
+        trials: int = 40,
+        **options: Any,
+    ) -> Self:
+        """Crop a random rectangle that overlaps a box by a random least IoU: `random_iou_crop(fields=["image", "boxes"])`.
+
+        The IoU is one of `sampler_options` (0, 0.1, 0.3, 0.5, 0.7, 0.9 and 1, which leaves the image as it is); after `trials` rectangles in vain,
+        another one is drawn. Boxes whose center is outside are removed.
+        """
+        return self.step(
+            "random_iou_crop",
+            min_scale=min_scale,
+            max_scale=max_scale,
+            min_aspect_ratio=min_aspect_ratio,
+            max_aspect_ratio=max_aspect_ratio,
+            sampler_options=None if sampler_options is None else list(sampler_options),
+            trials=trials,
+            **options,
+        )
+
     def random_erasing(
         self,
         p: float = 0.5,
@@ -244,6 +313,7 @@ class ImageSteps:
         self,
         degrees: float | Sequence[float],
         interpolation: str = "nearest",
+        expand: bool = False,
         center: Sequence[float] | None = None,
         fill: float | Sequence[float] = 0.0,
         *,
@@ -252,12 +322,14 @@ class ImageSteps:
     ) -> Self:
         """Rotate by an angle of up to `degrees` either way, or between the two that are given, counterclockwise.
 
-        `interpolation` is `"nearest"` or `"bilinear"`; `center` is x and y in pixels. Outside of the image is `fill`, and `mask_fill` in a mask.
+        `interpolation` is `"nearest"` or `"bilinear"`; `center` is x and y in pixels. With `expand` the image becomes as large as the rotated one.
+        Outside of the image is `fill`, and `mask_fill` in a mask.
         """
         return self.step(
             "random_rotation",
             degrees=_listed(degrees),
             interpolation=interpolation,
+            expand=expand,
             center=None if center is None else list(center),
             fill=_listed(fill),
             mask_fill=mask_fill,
@@ -324,6 +396,27 @@ class ImageSteps:
             "random_perspective",
             distortion_scale=distortion_scale,
             p=p,
+            interpolation=interpolation,
+            fill=_listed(fill),
+            mask_fill=mask_fill,
+            **options,
+        )
+
+    def elastic_transform(
+        self,
+        alpha: float | Sequence[float] = 50.0,
+        sigma: float | Sequence[float] = 5.0,
+        interpolation: str = "bilinear",
+        fill: float | Sequence[float] = 0.0,
+        *,
+        mask_fill: int = 0,
+        **options: Any,
+    ) -> Self:
+        """Move pixels by random distances, up to half of `alpha` pixels before a Gaussian of standard deviation `sigma` smooths them."""
+        return self.step(
+            "elastic_transform",
+            alpha=_listed(alpha),
+            sigma=_listed(sigma),
             interpolation=interpolation,
             fill=_listed(fill),
             mask_fill=mask_fill,

@@ -13,6 +13,7 @@ import pytest
 #: Each with the arguments that it cannot do without.
 AUGMENTATIONS: dict[str, tuple[object, ...]] = {
     "color_jitter": (0.4, 0.4, 0.4, 0.1),
+    "random_photometric_distort": (),
     "random_grayscale": (),
     "random_invert": (),
     "random_solarize": (128,),
@@ -27,6 +28,7 @@ AUGMENTATIONS: dict[str, tuple[object, ...]] = {
     "random_rotation": (30,),
     "random_affine": (15, (0.1, 0.1), (0.8, 1.2), 5, "bilinear"),
     "random_perspective": (),
+    "elastic_transform": (),
     "rand_augment": (),
     "rand_augment_transform": ("rand-m9-mstd0.5-inc1",),
     "trivial_augment_wide": (),
@@ -59,6 +61,11 @@ def test_arguments_are_those_of_torchvision() -> None:
     steps = forebay.Steps
     assert names(steps.color_jitter) == ["brightness", "contrast", "saturation", "hue"]
     assert names(steps.random_affine) == ["degrees", "translate", "scale", "shear", "interpolation", "fill", "center"]
+    assert names(steps.random_rotation) == ["degrees", "interpolation", "expand", "center", "fill"]
+    assert names(steps.elastic_transform) == ["alpha", "sigma", "interpolation", "fill"]
+    assert names(steps.random_zoom_out) == ["fill", "side_range", "p"]
+    assert names(steps.random_iou_crop) == ["min_scale", "max_scale", "min_aspect_ratio", "max_aspect_ratio", "sampler_options", "trials"]
+    assert names(steps.random_photometric_distort) == ["brightness", "contrast", "saturation", "hue", "p"]
     assert names(steps.random_erasing) == ["p", "scale", "ratio", "value"]
     assert names(steps.gaussian_blur) == ["kernel_size", "sigma"]
     assert names(steps.rand_augment) == ["num_ops", "magnitude", "num_magnitude_bins", "interpolation", "fill"]

@@ -1,6 +1,6 @@
 //! Images per second of steps on one core, for `bench/augmentations/run.py`: reads steps from standard input, one in a line as
 //! `{ op = "random_invert" }`, and writes a number for each. `copy` instead of a step is one that does nothing, so that the image is only
-//! copied into its slot; `level` asks which kernels there are. Steps of whole batches get 64 images in `float32`, steps of spectrograms 1,000 frames of
+//! copied into its slot; `copy 602112` copies so many bytes, and `level` asks which kernels there are. Steps of whole batches get 64 images in `float32`, steps of spectrograms 1,000 frames of
 //! 80 bands.
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "an example that a script runs")]
@@ -11,6 +11,7 @@ use forebay_codec::{DType, Tensor, TensorSpec};
 use forebay_pipeline::steps::StepSpec;
 use forebay_pipeline::{
     Action, BatchColumn, BatchTransform, Field, Random, RngKey, Runner, Sample, SampleView, Sink, StepError, Value,
+    ValueView,
 };
 
 /// The slot of a batch.
@@ -26,7 +27,15 @@ impl Sink for Slot {
         Ok(Some(&mut self.0[..spec.bytes()]))
     }
 
-    fn accept(&mut self, _sample: SampleView<'_>) {}
+    /// What a step made elsewhere, as those that make several samples of one, is copied into its batch.
+    fn accept(&mut self, sample: SampleView<'_>) {
+        for (_, value) in sample.fields {
+            if let ValueView::Tensor(view) = value {
+                self.0.resize(view.data.len().max(self.0.len()), 0);
+                self.0[..view.data.len()].copy_from_slice(view.data);
+            }
+        }
+    }
 }
 
 /// Smooth colors with some noise, as photos have.
@@ -51,6 +60,15 @@ fn sample(tensor: Tensor) -> Sample {
 
 /// The images of a batch.
 const BATCH: usize = 64;
+
+/// Copies per second of so many bytes, read in one place and written in another that stay the same: the limit of whatever writes as much.
+fn copy_rate(bytes: usize) -> f64 {
+    let (from, mut to) = (vec![1_u8; bytes], vec![0_u8; bytes]);
+    rate(|| {
+        to.copy_from_slice(&from);
+        std::hint::black_box(&mut to);
+    })
+}
 
 /// Images per second of a step of whole batches, channels first in `float32`, with labels of 1,000 classes.
 fn batch_rate(step: &dyn BatchTransform) -> f64 {
@@ -88,6 +106,10 @@ fn main() {
         let line = line.unwrap();
         if line == "level" {
             println!("{}", forebay_pipeline::kernel_level());
+            continue;
+        }
+        if let Some(bytes) = line.strip_prefix("copy ") {
+            println!("{:.1}", copy_rate(bytes.parse().unwrap()));
             continue;
         }
         let line = if line == "copy" { r#"{ op = "random_invert", p = 0 }"# } else { &*line };

@@ -22,8 +22,9 @@ use blur::{weigh_body, weigh_levels_body};
 use forebay_codec::level::Level;
 pub(crate) use forebay_codec::level::Supported;
 use pixels::{
-    cut_off_body, gray_body, gray_sum_body, look_up_body, look_up_channels_body, mix_body, saturate_body, scale_body,
-    sharpen_row_body, solarize_body, turn_hue_body,
+    Pairs, add_pairs_body, cut_off_body, floats_body, gray_body, gray_sum_body, look_up_body, look_up_channels_body,
+    look_up_pairs_body, mix_body, permute_body, saturate_body, scale_body, sharpen_row_body, solarize_body,
+    turn_hue_body,
 };
 pub(crate) use pixels::{scaled, solarized};
 use rows::{bits_body, copy_body, flip_rows_body, mirror_rgb_body, pad_rows_body};
@@ -98,12 +99,12 @@ kernel! {
 
 kernel! {
     /// Copies bytes.
-    copy => copy_body(from: &[u8], to: &mut [u8]), avx2: avx2::rows::copy
+    copy => copy_body(from: &[u8], to: &mut [u8]), avx2: avx2::rows::copy, avx512: avx512::rows::copy
 }
 
 kernel! {
     /// Copies rows of so many bytes, the last one first.
-    flip_rows => flip_rows_body(from: &[u8], to: &mut [u8], row_bytes: usize), avx2: avx2::rows::flip_rows
+    flip_rows => flip_rows_body(from: &[u8], to: &mut [u8], row_bytes: usize), avx2: avx2::rows::flip_rows, avx512: avx512::rows::flip_rows
 }
 
 kernel! {
@@ -118,7 +119,7 @@ kernel! {
 
 kernel! {
     /// (value & and) ^ xor.
-    bits => bits_body(from: &[u8], to: &mut [u8], and: u8, xor: u8)
+    bits => bits_body(from: &[u8], to: &mut [u8], and: u8, xor: u8), avx512: avx512::rows::bits
 }
 
 kernel! {
@@ -139,6 +140,21 @@ kernel! {
 kernel! {
     /// The same for RGB pixels, with a table of each channel.
     look_up_channels => look_up_channels_body(from: &[u8], to: &mut [u8], tables: &[[u8; 256]; 3]), avx2: avx2::tables::look_up_channels, avx512: avx512::look_up_channels
+}
+
+kernel! {
+    /// Each value becomes the two bytes that the table has for it.
+    look_up_pairs => look_up_pairs_body(from: &[u8], to: &mut [u8], table: &Pairs), avx512: avx512::look_up_pairs
+}
+
+kernel! {
+    /// Values times a factor, as numbers.
+    floats => floats_body(from: &[u8], to: &mut [f32], factor: f32)
+}
+
+kernel! {
+    /// The channels of RGB pixels in another order: each is the one of this number.
+    permute => permute_body(from: &[u8], to: &mut [u8], order: [u8; 3]), avx512: avx512::permute
 }
 
 kernel! {
@@ -169,6 +185,11 @@ kernel! {
 kernel! {
     /// Adds values times a weight to what is there.
     mix => mix_body(from: &[u8], weight: f32, to: &mut [f32])
+}
+
+kernel! {
+    /// Adds sums of two values times a weight to what is there.
+    add_pairs => add_pairs_body(before: &[f32], after: &[f32], weight: f32, to: &mut [f32])
 }
 
 kernel! {

@@ -290,6 +290,11 @@ type Misfit = (String, String, String);
 
 /// What a sample is after `step`.
 fn schema_after(mut schema: Schema, step: &Step) -> std::result::Result<Schema, Misfit> {
+    if let Some(wanted) = step.action.riders_left()
+        && let Some((field, kind)) = rider_left(&schema, &step.fields)
+    {
+        return Err((field.clone(), wanted.to_owned(), kind.to_string()));
+    }
     if let Action::SampleTransform(transform) = &step.action {
         let needs = |needs: crate::step::Needs| (step.fields.join(", "), needs.0, schema.to_string());
         return transform.output_schema(&step.fields, &schema).map_err(needs);
@@ -301,11 +306,6 @@ fn schema_after(mut schema: Schema, step: &Step) -> std::result::Result<Schema, 
     if let Action::ShardTransform(pack) = &step.action {
         let needs = |needs: crate::step::Needs| (step.fields.join(", "), needs.0, schema.to_string());
         return pack.output_schema(&step.fields, &schema).map_err(needs);
-    }
-    if let Some(wanted) = step.action.riders_left()
-        && let Some((field, kind)) = rider_left(&schema, &step.fields)
-    {
-        return Err((field.clone(), wanted.to_owned(), kind.to_string()));
     }
     for (index, field) in step.fields.iter().enumerate() {
         let misfit = |expected: &str, found: String| (field.clone(), expected.to_owned(), found);

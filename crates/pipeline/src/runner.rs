@@ -67,6 +67,8 @@ pub struct Runner {
     fused_steps: Arc<[Fused]>,
     scope: Scope,
     spare: Vec<Buffer>,
+    /// The same of samples that steps make of others.
+    spare_parts: Vec<Vec<u8>>,
     keep_bytes_max: usize,
     /// What steps that work on whole shards hold of this one, each with the index of its step.
     shard: Vec<(usize, Box<dyn ShardState>)>,
@@ -111,8 +113,8 @@ impl Runner {
     }
 
     fn of_fused(fused_steps: Vec<Fused>) -> Self {
-        let (scope, spare, shard) = (Scope::new(), Vec::new(), Vec::new());
-        Self { fused_steps: fused_steps.into(), scope, spare, keep_bytes_max: KEEP_BYTES_MAX, shard }
+        let (scope, spare, spare_parts, shard) = (Scope::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { fused_steps: fused_steps.into(), scope, spare, spare_parts, keep_bytes_max: KEEP_BYTES_MAX, shard }
     }
 
     /// The same, except that it keeps at most `bytes_max` of its buffers from one sample to the next.
@@ -148,7 +150,8 @@ impl Runner {
             let (_, mut state) = self.shard.swap_remove(found);
             let mut parts = Vec::new();
             let reserve = &mut |bytes: usize| sink.reserve(bytes);
-            let done = state.finish(&step.fields, &mut Parts { reserve, emit: &mut |part| parts.push(part) });
+            let emit = &mut |part| parts.push(part);
+            let done = state.finish(&step.fields, &mut Parts { reserve, emit, spare: &mut Vec::new() });
             done.map_err(|source| {
                 let source = Box::new(source);
                 Error::Step { key: "the end of a shard".to_owned(), step: step.name.clone(), source }
@@ -167,8 +170,10 @@ impl Runner {
     /// Gives buffers back that take more than may be kept.
     fn trim(&mut self) {
         let spare: usize = self.spare.iter().map(Buffer::capacity_bytes).sum();
-        if spare + self.scope.capacity_bytes() > self.keep_bytes_max {
+        let spare_parts: usize = self.spare_parts.iter().map(Vec::capacity).sum();
+        if spare + spare_parts + self.scope.capacity_bytes() > self.keep_bytes_max {
             self.spare.clear();
+            self.spare_parts.clear();
             self.scope.trim();
         }
     }
@@ -225,10 +230,14 @@ impl Runner {
                         sink.reserve(asked)
                     };
                     let emit = &mut |part| parts.push(part);
-                    flat_map.flat_map(&whole, &step.fields, &mut Parts { reserve, emit }).map_err(fail)?;
+                    let spare = &mut self.spare_parts;
+                    flat_map.flat_map(&whole, &step.fields, &mut Parts { reserve, emit, spare }).map_err(fail)?;
                     observer.end(*number, parts.iter().map(Sample::bytes).sum());
                     self.recycle(held);
-                    return parts.iter().try_for_each(|part| self.run_from(index + 1, part, rng_key, observer, sink));
+                    let run = |part| self.run_from(index + 1, part, rng_key, observer, sink);
+                    let done = parts.iter().try_for_each(run);
+                    self.recycle_parts(parts, step.fields.first().map_or("", String::as_str));
+                    return done;
                 }
             };
             observer.end(*number, bytes);
@@ -326,7 +335,7 @@ impl Runner {
         let fused_steps = Arc::clone(&self.fused_steps);
         let fields = &fused_steps[index].step.fields;
         let state = &mut self.shard[found].1;
-        let mut taken = Parts { reserve, emit: &mut |part| parts.push(part) };
+        let mut taken = Parts { reserve, emit: &mut |part| parts.push(part), spare: &mut Vec::new() };
         view_of(sample, held, |view| state.push(fields, &view, &mut taken))?;
         Ok(parts)
     }
@@ -354,6 +363,21 @@ impl Runner {
             Held::Made(made) => Some(made.into_buffer()),
             _ => None,
         }));
+    }
+}
+
+impl Runner {
+    /// Takes the buffers of samples that are through, of the field that a step made them of, if nobody holds them: the next ones are made in
+    /// them, where the C library would give so much memory back to the system and ask for it again each time.
+    fn recycle_parts(&mut self, parts: Vec<Sample>, name: &str) {
+        for field in parts.into_iter().flat_map(|part| part.fields) {
+            if *field.name == *name
+                && let Value::Tensor(tensor) = field.value
+                && let Ok(data) = tensor.into_data().try_into_mut()
+            {
+                self.spare_parts.push(data.into());
+            }
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use forebay_codec::TensorSpec;
+use forebay_codec::{TensorSpec, memory};
 
 use crate::error::StepError;
 use crate::output::Output;
@@ -96,7 +96,8 @@ impl Action {
         match self {
             Self::Transform(transform) => transform.is_geometric(),
             Self::FlatMap(flat_map) => flat_map.is_geometric(),
-            Self::SampleTransform(_) | Self::BatchTransform(_) | Self::ShardTransform(_) => false,
+            Self::SampleTransform(transform) => transform.is_geometric(),
+            Self::BatchTransform(_) | Self::ShardTransform(_) => false,
         }
     }
 
@@ -104,7 +105,7 @@ impl Action {
     pub(crate) fn riders_left(&self) -> Option<&'static str> {
         match self {
             Self::Transform(transform) => transform.riders_left(),
-            Self::FlatMap(flat_map) if flat_map.is_geometric() => Some(FOLLOWS_IF_NAMED),
+            Self::FlatMap(_) | Self::SampleTransform(_) if self.is_geometric() => Some(FOLLOWS_IF_NAMED),
             _ => None,
         }
     }
@@ -234,6 +235,11 @@ pub trait SampleTransform: fmt::Debug + Send + Sync {
         None
     }
 
+    /// Whether it moves pixels about, as [`Transform::is_geometric`].
+    fn is_geometric(&self) -> bool {
+        false
+    }
+
     /// The fields that a sample has after it, or what it needs and does not find.
     fn output_schema(&self, fields: &[String], input: &Schema) -> Result<Schema, Needs>;
 
@@ -277,6 +283,18 @@ pub struct Parts<'a> {
     pub reserve: &'a mut dyn FnMut(usize) -> Result<(), StepError>,
     /// Takes a new sample.
     pub emit: &'a mut dyn FnMut(Sample),
+    /// Buffers of samples that are through, to be used again.
+    pub spare: &'a mut Vec<Vec<u8>>,
+}
+
+impl Parts<'_> {
+    /// A buffer of so many bytes for a new sample, all of which are to be written: what is in it is left over.
+    pub(crate) fn buffer(&mut self, bytes: usize) -> Result<Vec<u8>, StepError> {
+        let mut buffer = self.spare.pop().unwrap_or_default();
+        memory::grow(&mut buffer, bytes)?;
+        buffer.truncate(bytes);
+        Ok(buffer)
+    }
 }
 
 /// A transformation of the samples of a batch together, in place: pictures that are mixed with each other.

@@ -103,6 +103,7 @@ impl Transform for DecodeCrop {
         let pixels = &mut pixels[..spec.bytes()];
         decoder.decode_into(&part, TensorMut { spec, data: pixels })?;
         let rectangle = Rectangle::whole(width, height);
-        resize_rectangle(TensorView { spec, data: pixels }, rectangle, crop.interpolation, true, &mut slot, resizer)
+        let pixels = TensorView { spec, data: pixels };
+        resize_rectangle(pixels, rectangle, crop.interpolation, crop.antialias, &mut slot, resizer)
     }
 }

@@ -79,6 +79,11 @@ pub(super) fn mix_body(from: &[u8], weight: f32, to: &mut [f32]) {
 }
 
 #[inline(always)]
+pub(super) fn add_pairs_body(before: &[f32], after: &[f32], weight: f32, to: &mut [f32]) {
+    to.iter_mut().zip(before).zip(after).for_each(|((to, before), after)| *to += (before + after) * weight);
+}
+
+#[inline(always)]
 pub(super) fn cut_off_body(from: &[f32], to: &mut [u8]) {
     to.iter_mut().zip(from).for_each(|(to, &value)| *to = truncated(value));
 }
@@ -146,11 +151,32 @@ fn by_pixels(from: &[u8], to: &mut [u8], compute: impl Fn([u8; 3]) -> [u8; 3]) {
     }
 }
 
+/// Bits of a level's fraction where saturation is computed in 16 bit: a level has eight more, and one is the sign.
+pub(super) const SATURATION_BITS: u32 = 7;
+
+/// What is added to a channel, in 2⁻¹⁵ of its distance from the gray, for the factors that recipes have. `None` for others.
+#[inline(always)]
+pub(super) fn saturation_share(factor: f32) -> Option<i16> {
+    let share = ((factor - 1.0) * 32_768.0).round_ties_even().min(32_767.0) as i16;
+    (0.0..2.0).contains(&factor).then_some(share)
+}
+
 #[inline(always)]
 pub(super) fn saturate_body(from: &[u8], to: &mut [u8], factor: f32) {
+    let Some(share) = saturation_share(factor) else {
+        return by_pixels(from, to, |pixel| {
+            let gray = f32::from(gray_level(pixel)) * (1.0 - factor);
+            pixel.map(|value| truncated(f32::from(value) * factor + gray))
+        });
+    };
     by_pixels(from, to, |pixel| {
-        let gray = f32::from(gray_level(pixel)) * (1.0 - factor);
-        pixel.map(|value| truncated(f32::from(value) * factor + gray))
+        let gray = i32::from(gray_level(pixel)) << SATURATION_BITS;
+        pixel.map(|value| {
+            let value = i32::from(value) << SATURATION_BITS;
+            // As one instruction rounds a product of 16 bit.
+            let more = ((value - gray) * i32::from(share) + (1 << 14)) >> 15;
+            ((value + more) >> SATURATION_BITS).clamp(0, 255) as u8
+        })
     });
 }
 
@@ -166,19 +192,54 @@ pub(super) fn turn_hue_body(from: &[u8], to: &mut [u8], turn: f32) {
         let [r, g, b] = pixel.map(f32::from);
         let range = high - low;
         let scale = 1.0 / if range > 1.0 { range } else { 1.0 };
-        // In sixths of a turn, from −1 to 5.
-        let hue = if high <= g { (b - r) * scale + 2.0 } else { (r - g) * scale + 4.0 };
-        let hue = if high <= r { (g - b) * scale } else { hue };
-        let hue = hue + turn;
+        // In sixths of a turn: before it is turned, from −1 to 5.
+        let (away, begin) = if high <= g { (b - r, turn + 2.0) } else { (r - g, turn + 4.0) };
+        let (away, begin) = if high <= r { (g - b, turn) } else { (away, begin) };
+        let hue = away * scale + begin;
         let hue = hue - floor(hue * (1.0 / 6.0)) * 6.0;
+        let (low, range) = (low * TO_BYTE, range * TO_BYTE);
         // How far a channel is from the lowest: a trapezoid over the hue.
         let channel = |share: f32| {
             let share = if share > 0.0 { share } else { 0.0 };
             let share = if share < 1.0 { share } else { 1.0 };
-            truncated((low + range * share) * TO_BYTE)
+            truncated(low + range * share)
         };
         [channel((hue - 3.0).abs() - 1.0), channel(2.0 - (hue - 2.0).abs()), channel(2.0 - (hue - 4.0).abs())]
     });
+}
+
+/// A table of two bytes for each value.
+pub(super) type Pairs = [[u8; 2]; 256];
+
+#[inline(always)]
+pub(super) fn look_up_pairs_body(from: &[u8], to: &mut [u8], table: &Pairs) {
+    let (to, _) = to.as_chunks_mut::<2>();
+    to.iter_mut().zip(from).for_each(|(to, &value)| *to = table[usize::from(value)]);
+}
+
+#[inline(always)]
+pub(super) fn floats_body(from: &[u8], to: &mut [f32], factor: f32) {
+    to.iter_mut().zip(from).for_each(|(to, &value)| *to = f32::from(value) * factor);
+}
+
+#[inline(always)]
+pub(super) fn permute_body(from: &[u8], to: &mut [u8], order: [u8; 3]) {
+    // With constants the compiler makes shuffles of it.
+    match order {
+        [0, 2, 1] => permuted::<0, 2, 1>(from, to),
+        [1, 0, 2] => permuted::<1, 0, 2>(from, to),
+        [1, 2, 0] => permuted::<1, 2, 0>(from, to),
+        [2, 0, 1] => permuted::<2, 0, 1>(from, to),
+        [2, 1, 0] => permuted::<2, 1, 0>(from, to),
+        _ => to.copy_from_slice(from),
+    }
+}
+
+#[inline(always)]
+fn permuted<const R: usize, const G: usize, const B: usize>(from: &[u8], to: &mut [u8]) {
+    for (to, from) in to.as_chunks_mut::<3>().0.iter_mut().zip(from.as_chunks::<3>().0) {
+        *to = [from[R], from[G], from[B]];
+    }
 }
 
 #[inline(always)]

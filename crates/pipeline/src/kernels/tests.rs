@@ -74,7 +74,10 @@ fn colors_are_the_same_at_every_level() {
     same_at_every_level("look_up", |level, from, to| look_up(level, from, to, &tables[1]));
     same_at_every_level("look_up_channels", |level, from, to| look_up_channels(level, from, to, &tables));
     same_at_every_level("gray", gray);
-    for factor in [0.0, 0.37, 1.0, 1.63, 12.5, 1e30, f32::NAN, f32::INFINITY] {
+    for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+        same_at_every_level("permute", |level, from, to| permute(level, from, to, order));
+    }
+    for factor in [0.0, 0.37, 0.5, 1.0, 1.63, 1.999_99, 2.0, 12.5, -0.5, 1e30, f32::NAN, f32::INFINITY] {
         same_at_every_level("scale", |level, from, to| scale(level, from, to, factor, -3.0));
         same_at_every_level("saturate", |level, from, to| saturate(level, from, to, factor));
         same_at_every_level("turn_hue", |level, from, to| turn_hue(level, from, to, factor));
@@ -88,6 +91,59 @@ fn colors_are_the_same_at_every_level() {
             let levels = from.as_chunks::<3>().0.iter().map(|pixel| u64::from(pixels::gray_level(*pixel)));
             assert_eq!(sum, 5 + levels.sum::<u64>(), "{pixels} pixels by {level:?}");
         }
+    }
+}
+
+#[test]
+fn values_become_wider_alike_at_every_level() {
+    let table: [[u8; 2]; 256] = std::array::from_fn(|value| [value as u8, (value * 7 + 3) as u8]);
+    for count in (0..200).chain([1000, 1023]) {
+        let from = bytes(count, count as u32);
+        for level in Supported::all() {
+            let (mut pairs, mut numbers) = (vec![0; 2 * count], vec![0.0; count]);
+            look_up_pairs(level, &from, &mut pairs, &table);
+            let expected = from.iter().flat_map(|&value| table[usize::from(value)]);
+            assert!(pairs.into_iter().eq(expected), "{count} values by {level:?}");
+            floats(level, &from, &mut numbers, 1.0 / 255.0);
+            let same = |(number, &value): (&f32, &u8)| number.to_bits() == (f32::from(value) * (1.0 / 255.0)).to_bits();
+            assert!(numbers.iter().zip(&from).all(same), "{count} values by {level:?}");
+        }
+    }
+}
+
+#[test]
+fn pairs_are_added_alike_at_every_level() {
+    let numbers: Vec<f32> = noise(400, 5).into_iter().map(|number| number as f32 / 1e6 - 8.0).collect();
+    for count in (0..100).chain([333]) {
+        let run = |level| {
+            let mut to = numbers[30..30 + count].to_vec();
+            add_pairs(level, &numbers[1..], &numbers[7..], 0.37, &mut to);
+            to.into_iter().map(f32::to_bits).collect::<Vec<_>>()
+        };
+        let defined = run(Supported::SCALAR);
+        assert!(Supported::all().all(|level| run(level) == defined), "{count}");
+    }
+}
+
+/// In 16 bit as in single precision, but for levels that the fraction is just between.
+#[test]
+fn saturation_is_that_of_torchvision_within_one_level() {
+    let from = bytes(3 << 12, 3);
+    for step in 0..200 {
+        let factor = step as f32 * 0.01;
+        let mut made = vec![0; from.len()];
+        saturate(Supported::SCALAR, &from, &mut made, factor);
+        let mut differing = 0;
+        for (pixel, made) in from.as_chunks::<3>().0.iter().zip(made.as_chunks::<3>().0) {
+            let gray = f32::from(pixels::gray_level(*pixel)) * (1.0 - factor);
+            for (value, made) in pixel.iter().zip(made) {
+                let theirs = pixels::truncated(f32::from(*value) * factor + gray);
+                assert!(made.abs_diff(theirs) <= 1, "{pixel:?} by {factor}: {made}, not {theirs}");
+                differing += usize::from(*made != theirs);
+            }
+        }
+        // By a factor such as 0.2, one in five is a whole number, which single precision may be just below.
+        assert!(differing * 5 < from.len(), "{factor}: {differing} of {}", from.len());
     }
 }
 

@@ -24,8 +24,9 @@ pub use auto_augment::AutoAugmentPolicy;
 pub use chain::PixelOp;
 pub use drawn::{
     ColorJitter, GaussianBlur, RandomAdjustSharpness, RandomAutocontrast, RandomEqualize, RandomGrayscale,
-    RandomInvert, RandomPosterize, RandomSolarize,
+    RandomInvert, RandomPhotometricDistort, RandomPosterize, RandomSolarize,
 };
+pub(super) use neighbors::mirrored;
 pub use policies::{AutoAugment, RandAugment, TrivialAugmentWide};
 pub use timm::{RandAugmentTransform, RandConfig};
 

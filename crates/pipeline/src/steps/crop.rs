@@ -337,7 +337,7 @@ fn fitting(width: usize, height: usize, size: Size) -> Result<[usize; 2], StepEr
 }
 
 /// Copies the rectangle out of `input`; what of it lies outside is filled.
-fn copy_crop(input: TensorView<'_>, frame: &Frame, fill: &Numbers, output: &mut TensorMut<'_>) {
+pub(super) fn copy_crop(input: TensorView<'_>, frame: &Frame, fill: &Numbers, output: &mut TensorMut<'_>) {
     let &[height, width, channels] = input.spec.shape.dims() else { return };
     let (fill, pixel_bytes) = filled_pixel(fill, input.spec.dtype, channels);
     let fill = &fill[..pixel_bytes];

@@ -4,7 +4,7 @@ use forebay_codec::{DType, TensorMut, TensorView};
 use serde::{Deserialize, Serialize};
 
 use super::Numbers;
-use super::geometry::{Frame, Kept, Rectangle, Reframe};
+use super::geometry::{Frame, Reframe};
 use super::pad::{check_fill, zero};
 use super::projection::Projection;
 use super::warp::{Warp, WarpInterpolation, channel_values, warp_mask};
@@ -23,6 +23,9 @@ pub struct RandomRotation {
     /// How pixels are made.
     #[serde(default)]
     pub interpolation: WarpInterpolation,
+    /// Whether the new picture is as large as it takes to hold all of the turned one, about the middle.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub expand: bool,
     /// What is turned about instead of the middle: x and y in pixels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub center: Option<[f64; 2]>,
@@ -101,6 +104,11 @@ trait Distort: std::fmt::Debug + Send + Sync + 'static {
     /// `None`: everything stays.
     fn draw(&self, width: usize, height: usize, random: &mut Random) -> Option<Projection>;
 
+    /// Whether the new picture is as large as it takes to hold all of the old one.
+    fn expands(&self) -> bool {
+        false
+    }
+
     fn interpolation(&self) -> WarpInterpolation;
 
     /// Of the picture, and of a mask.
@@ -118,6 +126,10 @@ impl Distort for RandomRotation {
         // Counterclockwise, as torchvision has it.
         let angle = -between(random, self.degrees.around(0.0));
         Projection::affine(center, angle, [0.0; 2], 1.0, [0.0; 2])
+    }
+
+    fn expands(&self) -> bool {
+        self.expand
     }
 
     fn interpolation(&self) -> WarpInterpolation {
@@ -219,15 +231,19 @@ impl<T: Distort> Reframe for T {
     }
 
     fn size_type(&self, width: Option<usize>, height: Option<usize>) -> Result<[Option<usize>; 2], Needs> {
-        Ok([width, height])
+        Ok(if self.expands() { [None, None] } else { [width, height] })
     }
 
-    fn size(&self, width: usize, height: usize, _random: &mut Random) -> Result<(usize, usize), StepError> {
-        Ok((width, height))
-    }
-
-    fn kept(&self, width: usize, height: usize, random: &mut Random) -> Result<Kept, StepError> {
-        Ok(Kept { projection: self.draw(width, height, random), ..Rectangle::whole(width, height).into() })
+    fn drawn(&self, from: (usize, usize), random: &mut Random) -> Result<Frame, StepError> {
+        let whole = Frame::whole(from);
+        let Some(projection) = self.draw(from.0, from.1, random) else { return Ok(whole) };
+        if !self.expands() {
+            return Ok(whole.to(from, projection));
+        }
+        let to = projection.expanded(from);
+        // Both have the same middle.
+        let beside = |longer: usize, side: usize| (longer as f64 - side as f64) / 2.0;
+        Ok(whole.to(to, projection.around(beside(to.0, from.0), beside(to.1, from.1))))
     }
 
     fn picture(

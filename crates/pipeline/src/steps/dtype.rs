@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::tensor;
 use crate::error::StepError;
-use crate::kernels::{self, Conversion, Supported};
+use crate::kernels::{self, Supported};
 use crate::output::Output;
 use crate::sample::ValueView;
 use crate::schema::FieldType;
@@ -141,7 +141,7 @@ fn convert_bytes(from: &[u8], to: &mut [u8], dtype: DType, scaling: Scaling) {
         element
     });
     match dtype.bytes() {
-        2 => look_up::<2>(from, to, &table),
+        2 => kernels::look_up_pairs(Supported::detect(), from, to, &table.map(|[first, second, ..]| [first, second])),
         4 => look_up::<4>(from, to, &table),
         _ => look_up::<8>(from, to, &table),
     }
@@ -187,13 +187,7 @@ impl Transform for ToDtype {
         }
         if (from, to) == (DType::U8, DType::F32) {
             let factor = if self.scale { 1.0 / 255.0 } else { 1.0 };
-            let conversion = Conversion::Affine { factors: [factor; 3], offsets: [0.0; 3] };
-            let out = float_output(&mut slot)?;
-            let whole = view.data.len() / 3 * 3;
-            kernels::interleaved(Supported::detect(), &view.data[..whole], &mut out[..whole], conversion);
-            for (to, &byte) in out[whole..].iter_mut().zip(&view.data[whole..]) {
-                *to = f32::from(byte) * factor;
-            }
+            kernels::floats(Supported::detect(), view.data, float_output(&mut slot)?, factor);
             return Ok(());
         }
         let halved = match (from, to) {

@@ -27,16 +27,9 @@ const ELSEWHERE: &[(&str, &str)] = &[
         "there is none: steps run as they are listed; `color_jitter` shuffles the order of its own changes",
     ),
     (
-        "elastictransform",
-        "there is none: `random_affine` and `random_perspective` come closest, or use a Python function: `Pipeline.map`",
+        "randomchannelpermutation",
+        "there is none alone: `random_photometric_distort` permutes channels, or use a Python function, `Pipeline.map(function, random=True)`",
     ),
-    (
-        "randomioucrop",
-        "there is none: crops do not consider boxes. Use a Python function: `Pipeline.map(function, random=True)`",
-    ),
-    ("randomzoomout", "there is none: `random_affine` with a `scale` below 1 comes closest; masks and boxes follow it"),
-    ("randomphotometricdistort", "there is none: `color_jitter` comes closest, which permutes no channels"),
-    ("randomchannelpermutation", "there is none: use a Python function, `Pipeline.map(function, random=True)`"),
     (
         "gaussiannoise",
         "there is none for images: use a Python function, `Pipeline.map(function, random=True)`; waveforms have `add_gaussian_snr`",
@@ -145,7 +138,8 @@ mod tests {
             ("random-crop", "did you mean `random_crop`?"),
             ("ToTensor", "not needed: batches are tensors"),
             ("HorizontalFlip", "did you mean `random_horizontal_flip`?"),
-            ("v2.RandomIoUCrop", "there is none"),
+            ("v2.RandomIoUCrop", "did you mean `random_iou_crop`?"),
+            ("v2.JPEG", "no step"),
             ("ToPILImage", "not needed"),
             ("resise", "did you mean `resize`?"),
         ] {

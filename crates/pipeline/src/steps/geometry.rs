@@ -97,10 +97,23 @@ pub(crate) trait Reframe: Any + fmt::Debug + Send + Sync {
     fn size_type(&self, width: Option<usize>, height: Option<usize>) -> Result<[Option<usize>; 2], Needs>;
 
     /// Width and height after it, this time; asked once what is kept is known.
-    fn size(&self, width: usize, height: usize, random: &mut Random) -> Result<(usize, usize), StepError>;
+    fn size(&self, width: usize, height: usize, _random: &mut Random) -> Result<(usize, usize), StepError> {
+        Ok((width, height))
+    }
 
     /// What is kept of a picture of this size, this time.
-    fn kept(&self, width: usize, height: usize, random: &mut Random) -> Result<Kept, StepError>;
+    fn kept(&self, width: usize, height: usize, _random: &mut Random) -> Result<Kept, StepError> {
+        Ok(Rectangle::whole(width, height).into())
+    }
+
+    /// Both, and all else that it does to a picture of this width and height, this time. For a step whose size and place follow from one draw.
+    fn drawn(&self, from: (usize, usize), random: &mut Random) -> Result<Frame, StepError> {
+        let padding @ [across, down] = self.padding([from.0, from.1]);
+        let (width, height) = (from.0 + 2 * across, from.1 + 2 * down);
+        let kept = self.kept(width, height, random)?;
+        let to = self.size(width, height, random)?;
+        Ok(Frame { from, padding, kept, to })
+    }
 
     /// Does it to a picture.
     fn picture(
@@ -143,11 +156,7 @@ fn frame(step: &dyn Reframe, width: usize, height: usize, scope: &mut Scope) -> 
         }
         return Ok(frame);
     }
-    let padding @ [across, down] = step.padding([width, height]);
-    let (padded_width, padded_height) = (width + 2 * across, height + 2 * down);
-    let kept = step.kept(padded_width, padded_height, &mut scope.random)?;
-    let to = step.size(padded_width, padded_height, &mut scope.random)?;
-    let frame = Frame { from: (width, height), padding, kept, to };
+    let frame = step.drawn((width, height), &mut scope.random)?;
     scope.frame = Some(frame);
     Ok(frame)
 }
@@ -307,10 +316,10 @@ fn moved_point(row: BoxRow, columns: usize, frame: &Frame) -> [f32; 3] {
 }
 
 /// One row of boxes: four edges, and what rides along.
-type BoxRow = [f32; BOX_COLUMNS_MAX];
+pub(super) type BoxRow = [f32; BOX_COLUMNS_MAX];
 
 /// The rows of boxes, which may lie unaligned in a record.
-fn rows(view: TensorView<'_>, columns: usize) -> impl Iterator<Item = BoxRow> + '_ {
+pub(super) fn rows(view: TensorView<'_>, columns: usize) -> impl Iterator<Item = BoxRow> + '_ {
     view.data.chunks_exact(columns * size_of::<f32>()).map(|bytes| {
         let mut row = [0.0; BOX_COLUMNS_MAX];
         let (numbers, _) = bytes.as_chunks::<4>();
@@ -320,7 +329,7 @@ fn rows(view: TensorView<'_>, columns: usize) -> impl Iterator<Item = BoxRow> + 
 }
 
 /// A box with less than this of a pixel left is gone.
-const BOX_SIDE_MIN: f32 = 1.0;
+pub(super) const BOX_SIDE_MIN: f32 = 1.0;
 
 /// Where a box is in the new picture; `None` if nothing of it is left there.
 fn moved(row: &BoxRow, frame: &Frame) -> Option<BoxRow> {
@@ -361,9 +370,14 @@ impl Frame {
 
     /// The same, with the pixels from elsewhere.
     pub(super) fn projected(size: (usize, usize), projection: Projection) -> Self {
-        let mut frame = Self::whole(size);
-        frame.kept.projection = Some(projection);
-        frame
+        Self::whole(size).to(size, projection)
+    }
+
+    /// The same, with the pixels from elsewhere in a picture of this width and height.
+    pub(super) fn to(mut self, to: (usize, usize), projection: Projection) -> Self {
+        self.to = to;
+        self.kept.projection = Some(projection);
+        self
     }
 
     /// Where a point is in the new picture, also outside of it, if a rectangle is kept.

@@ -1,6 +1,6 @@
 //! Five and ten crops: one picture becomes its corners and its middle. Masks, boxes and key points are cut with it.
 
-use forebay_codec::{Tensor, TensorSpec, TensorView, memory};
+use forebay_codec::{Tensor, TensorSpec, TensorView};
 use serde::{Deserialize, Serialize};
 
 use super::crop::CenterCrop;
@@ -75,12 +75,17 @@ impl Mirrored {
     }
 }
 
-fn cut(view: TensorView<'_>, rectangle: Rectangle, mirrored: Mirrored) -> Result<Tensor, StepError> {
+fn cut(
+    view: TensorView<'_>,
+    rectangle: Rectangle,
+    mirrored: Mirrored,
+    parts: &mut Parts<'_>,
+) -> Result<Tensor, StepError> {
     let (view, [_, width, channels]) = picture(crate::sample::ValueView::Tensor(view))?;
     let Rectangle { left, top, width: crop_width, height: crop_height } = rectangle;
     let spec = TensorSpec::new(view.spec.dtype, &[crop_height, crop_width, channels]);
     let pixel_bytes = channels * spec.dtype.bytes();
-    let (mut data, level) = (memory::zeroed(spec.bytes())?, Supported::detect());
+    let (mut data, level) = (parts.buffer(spec.bytes())?, Supported::detect());
     for (y, to) in data.chunks_exact_mut(crop_width * pixel_bytes).enumerate() {
         let y = if mirrored == Mirrored::Down { crop_height - 1 - y } else { y };
         let from = &view.data[((top + y) * width + left) * pixel_bytes..][..crop_width * pixel_bytes];
@@ -136,7 +141,7 @@ fn crops(
         .iter()
         .flat_map(|mirrored| rectangles.map(|rectangle| (mirrored.back(rectangle, width, height), *mirrored)));
     for (number, (rectangle, mirrored)) in all.enumerate() {
-        let tensor = cut(view, rectangle, mirrored)?;
+        let tensor = cut(view, rectangle, mirrored, parts)?;
         // The image itself is not copied only to be replaced.
         let mut tensor = Some(tensor);
         let with_crop = |other: &Field| match tensor.take_if(|_| &*other.name == field) {

@@ -12,10 +12,12 @@ mod csv_boxes;
 mod decode;
 mod distort;
 mod dtype;
+mod elastic;
 mod encoded_tensor;
 mod erase;
 mod foreign_names;
 mod geometry;
+mod iou_crop;
 mod layout;
 mod lookup;
 mod many_crops;
@@ -43,6 +45,7 @@ mod transcript;
 mod voc;
 mod warp;
 mod yolo;
+mod zoom_out;
 
 pub use annotations::{BoxFormat, BoxRow};
 pub use array::{DecodeNpy, Rms};
@@ -52,7 +55,7 @@ pub use audio_perturb::{AddBackgroundNoise, SpeedPerturbation};
 pub use augment::{
     AugMix, Augment, Augmentation, AutoAugment, AutoAugmentPolicy, ColorJitter, GaussianBlur, PixelOp, RandAugment,
     RandAugmentTransform, RandConfig, RandomAdjustSharpness, RandomAutocontrast, RandomEqualize, RandomGrayscale,
-    RandomInvert, RandomPosterize, RandomSolarize, TrivialAugmentWide,
+    RandomInvert, RandomPhotometricDistort, RandomPosterize, RandomSolarize, TrivialAugmentWide,
 };
 pub use coco::{CocoMasks, CocoObjects, CocoParts, TakeCoco};
 pub use coco_mask::Segmentation;
@@ -64,10 +67,12 @@ pub(crate) use decode::encoded;
 pub use decode::{Color, Decode};
 pub use distort::{RandomAffine, RandomPerspective, RandomRotation};
 pub use dtype::ToDtype;
+pub use elastic::ElasticTransform;
 pub(crate) use encoded_tensor::DecodeTensor;
 pub use erase::{ErasedName, ErasedValue, RandomErasing};
 pub use foreign_names::meant_step;
 pub(crate) use geometry::{Frame, Rectangle};
+pub use iou_crop::RandomIouCrop;
 pub use layout::ToChw;
 pub use lookup::LookupTable;
 pub use many_crops::{FiveCrop, TenCrop};
@@ -92,6 +97,7 @@ pub use transcript::{TakeTranscript, Transcripts};
 pub use voc::{TakeVoc, VocObject, parse_voc};
 pub use warp::{Warp, WarpInterpolation};
 pub use yolo::{TakeYolo, YoloTask, parse_yolo};
+pub use zoom_out::RandomZoomOut;
 
 use forebay_codec::{DType, TensorView};
 

@@ -84,7 +84,8 @@ impl Pad {
     /// Copies what is inside, and fills the margin; a pixel of `input` has as many bytes as `fill`.
     fn copy(&self, input: &[u8], (width, height): (usize, usize), output: &mut [u8], new_width: usize, fill: &[u8]) {
         if self.padding_mode == PaddingMode::Constant {
-            return self.copy_between(input, [width, height], output, new_width, fill);
+            let [left, top, ..] = self.sides();
+            return surround(input, [width, height], output, [new_width, left, top], fill);
         }
         let [left, top, ..] = self.sides();
         let pixel_bytes = fill.len();
@@ -99,39 +100,38 @@ impl Pad {
             }
         }
     }
+}
 
-    /// The same for a margin of one value, which is one run of pixels from each row to the next.
-    fn copy_between(
-        &self,
-        input: &[u8],
-        [width, height]: [usize; 2],
-        output: &mut [u8],
-        new_width: usize,
-        fill: &[u8],
-    ) {
-        let [left, top, ..] = self.sides();
-        let (row_bytes, pixel_bytes) = (width * fill.len(), fill.len());
-        let between = (new_width - width) * pixel_bytes;
-        let (before, mut rest) = output.split_at_mut((top * new_width + left) * pixel_bytes);
-        fill_pixels(before, fill);
-        if let Some(value) = single_value(fill).filter(|_| row_bytes > 0 && height > 0) {
-            // The last row has all of the margin below behind it.
-            let (rows, last) = rest.split_at_mut((height - 1) * (row_bytes + between));
-            let (input_rows, last_row) = input.split_at((height - 1) * row_bytes);
-            kernels::pad_rows(Supported::detect(), input_rows, row_bytes, rows, between, value);
-            let (row, after) = last.split_at_mut(row_bytes);
-            row.copy_from_slice(last_row);
-            after.fill(value);
-            return;
-        }
-        for (y, from) in input.chunks_exact(row_bytes.max(1)).take(height).enumerate() {
-            let (row, after) = rest.split_at_mut(row_bytes);
-            row.copy_from_slice(from);
-            let margin = if y + 1 == height { after.len() } else { between };
-            let (margin, next) = after.split_at_mut(margin);
-            fill_pixels(margin, fill);
-            rest = next;
-        }
+/// Puts a picture of this width and height into one of another width, so far from its left and upper edge, and fills what is around it,
+/// which is one run of pixels from each row to the next.
+pub(super) fn surround(
+    input: &[u8],
+    [width, height]: [usize; 2],
+    output: &mut [u8],
+    [new_width, left, top]: [usize; 3],
+    fill: &[u8],
+) {
+    let (row_bytes, pixel_bytes) = (width * fill.len(), fill.len());
+    let between = (new_width - width) * pixel_bytes;
+    let (before, mut rest) = output.split_at_mut((top * new_width + left) * pixel_bytes);
+    fill_pixels(before, fill);
+    if let Some(value) = single_value(fill).filter(|_| row_bytes > 0 && height > 0) {
+        // The last row has all of the margin below behind it.
+        let (rows, last) = rest.split_at_mut((height - 1) * (row_bytes + between));
+        let (input_rows, last_row) = input.split_at((height - 1) * row_bytes);
+        kernels::pad_rows(Supported::detect(), input_rows, row_bytes, rows, between, value);
+        let (row, after) = last.split_at_mut(row_bytes);
+        row.copy_from_slice(last_row);
+        after.fill(value);
+        return;
+    }
+    for (y, from) in input.chunks_exact(row_bytes.max(1)).take(height).enumerate() {
+        let (row, after) = rest.split_at_mut(row_bytes);
+        row.copy_from_slice(from);
+        let margin = if y + 1 == height { after.len() } else { between };
+        let (margin, next) = after.split_at_mut(margin);
+        fill_pixels(margin, fill);
+        rest = next;
     }
 }
 

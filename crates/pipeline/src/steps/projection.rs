@@ -24,6 +24,40 @@ impl Projection {
         Self { rows: [[1.0, 0.0, -(left as f64)], [0.0, 1.0, -(top as f64)], [0.0, 0.0, 1.0]] }
     }
 
+    /// How far left of and above the old picture the new one begins, if it is [`Self::margin`].
+    pub(crate) fn margins(&self) -> [usize; 2] {
+        let [[_, _, left], [_, _, top], _] = self.rows;
+        [-left as usize, -top as usize]
+    }
+
+    /// The same for a larger picture, which begins so far left of and above the new one.
+    #[must_use]
+    pub(crate) fn around(&self, left: f64, top: f64) -> Self {
+        Self { rows: self.rows.map(|[a, b, c]| [a, b, c - a * left - b * top]) }
+    }
+
+    /// Width and height of what holds all of a picture of these, as torchvision's `expand` finds them: whole pixels around where the corners
+    /// go, less what rounding adds to them; after a quarter turn just the two exchanged.
+    pub(crate) fn expanded(&self, size: (usize, usize)) -> (usize, usize) {
+        const DIGITS: f64 = 1e4;
+        let (width, height) = (size.0 as f64, size.1 as f64);
+        let corners = [(0.0, 0.0), (0.0, height), (width, height), (width, 0.0)].map(|(x, y)| self.backward(x, y));
+        let ends = |of: fn(&(f64, f64)) -> f64| {
+            let places = corners.each_ref().map(of);
+            places
+                .iter()
+                .fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), &place| (place.min(least), place.max(most)))
+        };
+        let (across, down) = (ends(|corner| corner.0), ends(|corner| corner.1));
+        let is = |(least, most): (f64, f64), length: f64| (most - least - length).abs() < 1.0 / DIGITS;
+        if is(across, height) && is(down, width) {
+            return (size.1, size.0);
+        }
+        let cut = |place: f64| (place * DIGITS).trunc() / DIGITS;
+        let whole = |(least, most): (f64, f64)| ((cut(most).ceil() - cut(least).floor()) as usize).max(1);
+        (whole(across), whole(down))
+    }
+
     fn determinant(&self) -> f64 {
         let [[a, b, c], [d, e, f], [g, h, i]] = self.rows;
         a * (e * i - f * h) - b * (d * i - f * g) + c * (d * h - e * g)

@@ -80,6 +80,13 @@ pub struct RandomResizedCrop {
     /// The filter.
     #[serde(default)]
     pub interpolation: Interpolation,
+    /// Whether the filter grows with the scale, where a rectangle becomes smaller; OpenCV's, and torchvision's `antialias=False`, does not.
+    #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
+    pub antialias: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 fn default_scale() -> [f64; 2] {
@@ -221,7 +228,8 @@ impl Reframe for RandomResizedCrop {
         mut output: TensorMut<'_>,
         scope: &mut Scope,
     ) -> Result<(), StepError> {
-        resize_rectangle(view, frame.kept.rectangle, self.interpolation, true, &mut output, scope.scratch())
+        let rectangle = frame.kept.rectangle;
+        resize_rectangle(view, rectangle, self.interpolation, self.antialias, &mut output, scope.scratch())
     }
 }
 

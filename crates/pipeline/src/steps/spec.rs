@@ -16,7 +16,7 @@ use super::{AggregateSignal, DecodeAudio, DecodeNpy, DecodeSignal, LogMelSpectro
 use super::{
     AugMix, Augment, Augmentation, AutoAugment, ColorJitter, GaussianBlur, RandAugment, RandAugmentTransform,
     RandomAdjustSharpness, RandomAffine, RandomAutocontrast, RandomEqualize, RandomGrayscale, RandomInvert,
-    RandomPerspective, RandomPosterize, RandomRotation, RandomSolarize, TrivialAugmentWide,
+    RandomPerspective, RandomPhotometricDistort, RandomPosterize, RandomRotation, RandomSolarize, TrivialAugmentWide,
 };
 use super::{
     Center, CenterCrop, Decode, DecodeMask, Drop, Function, Grayscale, Normalize, Pad, RandomCrop, RandomErasing,
@@ -24,7 +24,9 @@ use super::{
     TakeTranscript, TakeVoc, TakeYolo, Tiles, ToChw,
 };
 use super::{CutMix, Embed, ExtractText, FiveCrop, MixUp, MixUpOrCutMix, OneHot, TenCrop, Tokenize};
-use super::{Drawn, LookupTable, RandomResize, RandomShortestSize, ScaleJitter};
+use super::{
+    Drawn, ElasticTransform, LookupTable, RandomIouCrop, RandomResize, RandomShortestSize, RandomZoomOut, ScaleJitter,
+};
 use crate::error::{Error, Result};
 use crate::step::{Action, Step};
 
@@ -91,8 +93,11 @@ const BUILT_IN: &[BuiltIn] = &[
     BuiltIn { op: "random_horizontal_flip", stage: "flipped", make: transform::<RandomHorizontalFlip> },
     BuiltIn { op: "random_vertical_flip", stage: "flipped", make: transform::<RandomVerticalFlip> },
     BuiltIn { op: "pad", stage: "padded", make: transform::<Pad> },
+    BuiltIn { op: "random_zoom_out", stage: "zoomed-out", make: transform::<RandomZoomOut> },
+    BuiltIn { op: "random_iou_crop", stage: "cropped", make: sample_transform::<RandomIouCrop> },
     BuiltIn { op: "random_erasing", stage: "erased", make: transform::<RandomErasing> },
     BuiltIn { op: "color_jitter", stage: "color-jittered", make: augment::<ColorJitter> },
+    BuiltIn { op: "random_photometric_distort", stage: "distorted", make: augment::<RandomPhotometricDistort> },
     BuiltIn { op: "random_grayscale", stage: "grayscaled", make: augment::<RandomGrayscale> },
     BuiltIn { op: "random_invert", stage: "inverted", make: augment::<RandomInvert> },
     BuiltIn { op: "random_solarize", stage: "solarized", make: augment::<RandomSolarize> },
@@ -106,6 +111,7 @@ const BUILT_IN: &[BuiltIn] = &[
     BuiltIn { op: "random_rotation", stage: "rotated", make: transform::<RandomRotation> },
     BuiltIn { op: "random_affine", stage: "warped", make: transform::<RandomAffine> },
     BuiltIn { op: "random_perspective", stage: "warped", make: transform::<RandomPerspective> },
+    BuiltIn { op: "elastic_transform", stage: "warped", make: transform::<ElasticTransform> },
     BuiltIn { op: "random_apply", stage: "augmented", make: random_apply },
     BuiltIn { op: "random_choice", stage: "augmented", make: random_choice },
     BuiltIn { op: "rand_augment", stage: "augmented", make: augment::<RandAugment> },

@@ -1,6 +1,6 @@
 //! Tiles: one picture becomes many.
 
-use forebay_codec::{Tensor, TensorMut, TensorSpec, memory};
+use forebay_codec::{Tensor, TensorMut, TensorSpec};
 use serde::{Deserialize, Serialize};
 
 use super::geometry::{Frame, Rectangle, rider_type};
@@ -49,7 +49,7 @@ impl FlatMap for Tiles {
         (parts.reserve)((rows * columns).saturating_mul(spec.bytes()))?;
         for number in 0..rows * columns {
             let (top, left) = (number / columns * self.size, number % columns * self.size);
-            let mut data = memory::zeroed(spec.bytes())?;
+            let mut data = parts.buffer(spec.bytes())?;
             let tile = TensorMut { spec, data: &mut data };
             for (to, from) in tile
                 .data

@@ -41,23 +41,23 @@ pub(super) fn channel_values(fill: &Numbers) -> [f32; 4] {
 type Dims = [usize; 3];
 
 impl Warp {
-    /// Warps a picture of bytes; both have these dimensions.
-    pub(super) fn bytes(&self, from: &[u8], to: &mut [u8], [height, width, channels]: Dims) {
+    /// Warps a picture of bytes, which has these dimensions, to one of this width.
+    pub(super) fn bytes(&self, from: &[u8], to: &mut [u8], [height, width, channels]: Dims, new_width: usize) {
         match channels {
-            1 => self.bytes_of::<1>(from, to, [height, width]),
-            2 => self.bytes_of::<2>(from, to, [height, width]),
-            3 => self.bytes_of::<3>(from, to, [height, width]),
-            _ => self.bytes_of::<4>(from, to, [height, width]),
+            1 => self.bytes_of::<1>(from, to, [height, width], new_width),
+            2 => self.bytes_of::<2>(from, to, [height, width], new_width),
+            3 => self.bytes_of::<3>(from, to, [height, width], new_width),
+            _ => self.bytes_of::<4>(from, to, [height, width], new_width),
         }
     }
 
-    fn bytes_of<const N: usize>(&self, from: &[u8], to: &mut [u8], [height, width]: [usize; 2]) {
+    fn bytes_of<const N: usize>(&self, from: &[u8], to: &mut [u8], [height, width]: [usize; 2], new_width: usize) {
         let from = from.as_chunks::<N>().0;
         let to = to.as_chunks_mut::<N>().0;
         if self.interpolation == WarpInterpolation::Nearest {
             let fill: [u8; N] = std::array::from_fn(|channel| self.fill.map_or(0, |fill| rounded(fill[channel])));
             let (from, to) = (from.as_flattened(), to.as_flattened_mut());
-            nearest_bytes(&self.projection, from, to, [height, width], &fill);
+            nearest_bytes(&self.projection, from, to, [height, width], new_width, &fill);
             return;
         }
         let fill = self.fill.map(|fill| std::array::from_fn(|channel| fill[channel]));
@@ -65,8 +65,8 @@ impl Warp {
         let outside = edge.outside().map(rounded);
         let level = Supported::detect();
         let mut block = Surrounding::default();
-        for (y, to) in to.chunks_exact_mut(width.max(1)).enumerate() {
-            let coordinates = self.projection.coordinates(y, width);
+        for (y, to) in to.chunks_exact_mut(new_width.max(1)).enumerate() {
+            let coordinates = self.projection.coordinates(y, new_width);
             for (number, to) in to.chunks_mut(BLOCK).enumerate() {
                 let x = number * BLOCK;
                 kernels::surrounding(level, &coordinates, x, [height, width], &mut block);
@@ -98,15 +98,19 @@ impl Warp {
         output: &mut TensorMut<'_>,
         fill: &Numbers,
     ) -> Result<(), StepError> {
-        let &[height, width, channels] = view.spec.shape.dims() else { return Ok(()) };
+        let (&[height, width, channels], &[_, new_width, _]) = (view.spec.shape.dims(), output.spec.shape.dims())
+        else {
+            return Ok(());
+        };
         let dtype = view.spec.dtype;
         if dtype == DType::U8 {
-            self.bytes(view.data, output.data, [height, width, channels]);
+            self.bytes(view.data, output.data, [height, width, channels], new_width);
             return Ok(());
         }
         if self.interpolation == WarpInterpolation::Nearest {
             let (fill, bytes) = filled_pixel(fill, dtype, channels);
-            nearest_bytes(&self.projection, view.data, output.data, [height, width], &fill[..bytes]);
+            let size = [height, width];
+            nearest_bytes(&self.projection, view.data, output.data, size, new_width, &fill[..bytes]);
             return Ok(());
         }
         let expected = "an image in uint8 or float32 for `bilinear`";
@@ -114,27 +118,91 @@ impl Warp {
             return Err(StepError::Unfit { found: view.spec, expected });
         }
         match channels {
-            1 => self.floats_of::<1>(view.data, output.data, [height, width]),
-            2 => self.floats_of::<2>(view.data, output.data, [height, width]),
-            3 => self.floats_of::<3>(view.data, output.data, [height, width]),
-            _ => self.floats_of::<4>(view.data, output.data, [height, width]),
+            1 => self.floats_of::<1>(view.data, output.data, [height, width], new_width),
+            2 => self.floats_of::<2>(view.data, output.data, [height, width], new_width),
+            3 => self.floats_of::<3>(view.data, output.data, [height, width], new_width),
+            _ => self.floats_of::<4>(view.data, output.data, [height, width], new_width),
         }
         Ok(())
     }
 
     /// Works on bytes, so that alignment does not matter.
-    fn floats_of<const N: usize>(&self, from: &[u8], to: &mut [u8], size: [usize; 2]) {
+    fn floats_of<const N: usize>(&self, from: &[u8], to: &mut [u8], size: [usize; 2], new_width: usize) {
         let from = from.as_chunks::<4>().0.as_chunks::<N>().0;
         let to = to.as_chunks_mut::<4>().0.as_chunks_mut::<N>().0;
         let fill = self.fill.map(|fill| std::array::from_fn(|channel| fill[channel]));
         let edge = Edge { from, size, fill, float: |pixel: &[[u8; 4]; N]| pixel.map(f32::from_le_bytes) };
-        for (y, to) in to.chunks_exact_mut(size[1].max(1)).enumerate() {
-            let coordinates = self.projection.coordinates(y, size[1]);
+        for (y, to) in to.chunks_exact_mut(new_width.max(1)).enumerate() {
+            let coordinates = self.projection.coordinates(y, new_width);
             for (x, to) in to.iter_mut().enumerate() {
                 *to = edge.made(coordinates.at(x)).map(f32::to_le_bytes);
             }
         }
     }
+}
+
+/// A picture or a mask of this height and width, whose pixels come from so far beside their own places, along x and y. What is outside is a pixel, or
+/// these values of each channel.
+pub(super) fn displaced(
+    view: TensorView<'_>,
+    output: &mut TensorMut<'_>,
+    size: [usize; 2],
+    places: (&[f32], &[f32]),
+    interpolation: WarpInterpolation,
+    (pixel, fill): (&[u8], [f32; 4]),
+) -> Result<(), StepError> {
+    fn bytes<const N: usize>(
+        (from, to): (&[u8], &mut [u8]),
+        size: [usize; 2],
+        coordinates: impl Iterator<Item = (f32, f32)>,
+        fill: [f32; 4],
+    ) {
+        let fill = Some(std::array::from_fn(|channel| fill[channel]));
+        let edge = Edge { from: from.as_chunks().0, size, fill, float: |pixel: &[u8; N]| pixel.map(f32::from) };
+        let to = to.as_chunks_mut::<N>().0.iter_mut();
+        to.zip(coordinates).for_each(|(to, place)| *to = edge.made(place).map(rounded));
+    }
+    fn floats<const N: usize>(
+        (from, to): (&[u8], &mut [u8]),
+        size: [usize; 2],
+        coordinates: impl Iterator<Item = (f32, f32)>,
+        fill: [f32; 4],
+    ) {
+        let fill = Some(std::array::from_fn(|channel| fill[channel]));
+        let from = from.as_chunks::<4>().0.as_chunks::<N>().0;
+        let edge = Edge { from, size, fill, float: |pixel: &[[u8; 4]; N]| pixel.map(f32::from_le_bytes) };
+        let to = to.as_chunks_mut::<4>().0.as_chunks_mut::<N>().0.iter_mut();
+        to.zip(coordinates).for_each(|(to, place)| *to = edge.made(place).map(f32::to_le_bytes));
+    }
+    let [height, width] = size;
+    let own = (0..height).flat_map(|y| (0..width).map(move |x| (x as f32, y as f32)));
+    let coordinates = own.zip(places.0.iter().zip(places.1)).map(|((x, y), (across, down))| (x + across, y + down));
+    let (from, to) = (view.data, &mut *output.data);
+    if interpolation == WarpInterpolation::Nearest {
+        for (to, (u, v)) in to.chunks_exact_mut(pixel.len()).zip(coordinates) {
+            let (column, row) = (u.round_ties_even(), v.round_ties_even());
+            let inside = (0.0..width as f32).contains(&column) && (0.0..height as f32).contains(&row);
+            let at = (row.max(0.0) as usize * width + column.max(0.0) as usize) * pixel.len();
+            to.copy_from_slice(if inside { &from[at..at + pixel.len()] } else { pixel });
+        }
+        return Ok(());
+    }
+    let channels = pixel.len() / view.spec.dtype.bytes();
+    match (view.spec.dtype, channels) {
+        (DType::U8, 1) => bytes::<1>((from, to), size, coordinates, fill),
+        (DType::U8, 2) => bytes::<2>((from, to), size, coordinates, fill),
+        (DType::U8, 3) => bytes::<3>((from, to), size, coordinates, fill),
+        (DType::U8, _) => bytes::<4>((from, to), size, coordinates, fill),
+        (DType::F32, 1) => floats::<1>((from, to), size, coordinates, fill),
+        (DType::F32, 2) => floats::<2>((from, to), size, coordinates, fill),
+        (DType::F32, 3) => floats::<3>((from, to), size, coordinates, fill),
+        (DType::F32, _) => floats::<4>((from, to), size, coordinates, fill),
+        _ => {
+            let expected = "an image in uint8 or float32 for `bilinear`";
+            return Err(StepError::Unfit { found: view.spec, expected });
+        }
+    }
+    Ok(())
 }
 
 /// Makes all pixels this one; black, which nearly all are, a vector at a time.
@@ -162,48 +230,57 @@ fn all_between<const N: usize>(
 
 /// Warps a mask to the nearest classes.
 pub(super) fn warp_mask(projection: &Projection, view: TensorView<'_>, output: &mut TensorMut<'_>, fill: u16) {
-    let &[height, width] = view.spec.shape.dims() else { return };
+    let (&[height, width], &[_, new_width]) = (view.spec.shape.dims(), output.spec.shape.dims()) else { return };
     let (fill, bytes) = filled_pixel(&f64::from(fill).into(), view.spec.dtype, 1);
-    nearest_bytes(projection, view.data, output.data, [height, width], &fill[..bytes]);
+    nearest_bytes(projection, view.data, output.data, [height, width], new_width, &fill[..bytes]);
 }
 
-fn nearest_bytes(projection: &Projection, from: &[u8], to: &mut [u8], size: [usize; 2], fill: &[u8]) {
-    fn by<const N: usize>(projection: &Projection, from: &[u8], to: &mut [u8], size: [usize; 2], fill: &[u8]) {
-        let fill = std::array::from_fn(|byte| fill[byte]);
-        nearest(projection, from.as_chunks::<N>().0, to.as_chunks_mut::<N>().0, size, fill);
-    }
+/// Each pixel of `to`, whose rows have so many, is the one of `from`, of this height and width, under its center.
+fn nearest_bytes(projection: &Projection, from: &[u8], to: &mut [u8], size: [usize; 2], new_width: usize, fill: &[u8]) {
+    let rows = Rows { projection, size, new_width };
     match fill.len() {
-        3 => nearest_rgb(projection, from, to, size, [fill[0], fill[1], fill[2]]),
-        1 => by::<1>(projection, from, to, size, fill),
-        2 => by::<2>(projection, from, to, size, fill),
-        4 => by::<4>(projection, from, to, size, fill),
-        6 => by::<6>(projection, from, to, size, fill),
-        8 => by::<8>(projection, from, to, size, fill),
-        12 => by::<12>(projection, from, to, size, fill),
-        16 => by::<16>(projection, from, to, size, fill),
-        24 => by::<24>(projection, from, to, size, fill),
-        _ => by::<32>(projection, from, to, size, fill),
+        3 => rows.nearest_rgb(from, to, [fill[0], fill[1], fill[2]]),
+        1 => rows.nearest_of::<1>(from, to, fill),
+        2 => rows.nearest_of::<2>(from, to, fill),
+        4 => rows.nearest_of::<4>(from, to, fill),
+        6 => rows.nearest_of::<6>(from, to, fill),
+        8 => rows.nearest_of::<8>(from, to, fill),
+        12 => rows.nearest_of::<12>(from, to, fill),
+        16 => rows.nearest_of::<16>(from, to, fill),
+        24 => rows.nearest_of::<24>(from, to, fill),
+        _ => rows.nearest_of::<32>(from, to, fill),
     }
 }
 
-/// Each pixel of `to` is the one of `from` under its center; three bytes each.
-fn nearest_rgb(projection: &Projection, from: &[u8], to: &mut [u8], size: [usize; 2], fill: [u8; 3]) {
-    let level = Supported::detect();
-    for (y, to) in to.chunks_exact_mut((3 * size[1]).max(1)).enumerate() {
-        kernels::nearest_rgb(level, &projection.coordinates(y, size[1]), from, size, fill, to);
-    }
+/// The rows of a new picture of this width, whose pixels come from one of this height and width.
+struct Rows<'a> {
+    projection: &'a Projection,
+    size: [usize; 2],
+    new_width: usize,
 }
 
-/// Each pixel of `to` is the one of `from` under its center.
-fn nearest<P: Copy>(projection: &Projection, from: &[P], to: &mut [P], [height, width]: [usize; 2], fill: P) {
-    let level = Supported::detect();
-    let mut offsets = [OUTSIDE; BLOCK];
-    for (y, to) in to.chunks_exact_mut(width.max(1)).enumerate() {
-        let coordinates = projection.coordinates(y, width);
-        for (number, to) in to.chunks_mut(BLOCK).enumerate() {
-            kernels::nearest_offsets(level, &coordinates, number * BLOCK, [height, width], &mut offsets);
-            for (to, &offset) in to.iter_mut().zip(&offsets) {
-                *to = from.get(offset as usize).copied().unwrap_or(fill);
+impl Rows<'_> {
+    /// Three bytes each.
+    fn nearest_rgb(&self, from: &[u8], to: &mut [u8], fill: [u8; 3]) {
+        let level = Supported::detect();
+        for (y, to) in to.chunks_exact_mut((3 * self.new_width).max(1)).enumerate() {
+            kernels::nearest_rgb(level, &self.projection.coordinates(y, self.new_width), from, self.size, fill, to);
+        }
+    }
+
+    /// `N` bytes each.
+    fn nearest_of<const N: usize>(&self, from: &[u8], to: &mut [u8], fill: &[u8]) {
+        let fill: [u8; N] = std::array::from_fn(|byte| fill[byte]);
+        let (from, to) = (from.as_chunks::<N>().0, to.as_chunks_mut::<N>().0);
+        let level = Supported::detect();
+        let mut offsets = [OUTSIDE; BLOCK];
+        for (y, to) in to.chunks_exact_mut(self.new_width.max(1)).enumerate() {
+            let coordinates = self.projection.coordinates(y, self.new_width);
+            for (number, to) in to.chunks_mut(BLOCK).enumerate() {
+                kernels::nearest_offsets(level, &coordinates, number * BLOCK, self.size, &mut offsets);
+                for (to, &offset) in to.iter_mut().zip(&offsets) {
+                    *to = from.get(offset as usize).copied().unwrap_or(fill);
+                }
             }
         }
     }

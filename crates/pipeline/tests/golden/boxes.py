@@ -27,6 +27,8 @@ CASES = [
     ("affine = [0, 4, 1, 1, -20, 0]", "F.affine(boxes, 0, [4, 1], 1, [-20, 0])"),
     ("perspective = [[2, 1], [17, 3], [16, 14], [1, 15]]", "F.perspective(boxes, CORNERS, [[2, 1], [17, 3], [16, 14], [1, 15]])"),
     ("perspective = [[0, 4], [19, 0], [14, 16], [3, 12]]", "F.perspective(boxes, CORNERS, [[0, 4], [19, 0], [14, 16], [3, 12]])"),
+    ('op = "random_rotation", degrees = [90, 90], expand = true', "F.rotate(boxes, 90, expand=True)"),
+    ('op = "random_rotation", degrees = [-90, -90], expand = true', "F.rotate(boxes, -90, expand=True)"),
     ('op = "random_horizontal_flip", p = 1', "F.horizontal_flip(boxes)"),
     ('op = "random_vertical_flip", p = 1', "F.vertical_flip(boxes)"),
     ('op = "resize", size = [34, 10]', "F.resize(boxes, [34, 10])"),

@@ -38,16 +38,16 @@ fn fixed_parameters_give_what_torchvision_gives() {
         let toml = format!("step = {{ {parameters} }}");
         let table: toml::Table = toml::from_str(&toml).unwrap();
         let input = golden_picture(if call.starts_with("gray: ") { 1 } else { 3 });
-        let ours = match warp(&table["step"]) {
-            Some(warp) => run_op(PixelOp::Warp(warp), input).data().to_vec(),
+        let ours = match fixed(&table["step"]) {
+            Some(op) => run_op(op, input).data().to_vec(),
             None => run_one_below_another(&toml::to_string(&table["step"]).unwrap(), input, &dims),
         };
         assert_eq!(ours.len(), expected.len(), "{call}");
         let furthest = ours.iter().zip(expected).map(|(ours, theirs)| ours.abs_diff(*theirs)).max().unwrap_or(0);
         // What only copies pixels is exact. That holds for the nearest ones, too, as long as no place lies just between two of them (as by a
         // quarter turn of a picture whose sides differ by an odd number): there torch's rounding of single precision decides.
-        let copies =
-            ["NEAREST", "_crop(image, [", "crop(F.pad", "F.pad(", "_flip("].iter().any(|name| call.contains(name));
+        let copying = ["NEAREST", "_crop(image, [", "crop(F.pad", "F.pad(", "_flip(", "permute"];
+        let copies = copying.iter().any(|name| call.contains(name));
         assert!(furthest <= u8::from(!copies), "{call}: off by {furthest}");
         values += expected.len();
         differing += expected.iter().zip(&ours).filter(|(theirs, ours)| theirs != ours).count();
@@ -69,6 +69,14 @@ fn run_one_below_another(toml: &str, input: Tensor, dims: &[usize]) -> Vec<u8> {
         .collect();
     assert!(parts.iter().all(|part| part.spec().shape.dims() == [dims[0] / parts.len(), dims[1], dims[2]]), "{toml}");
     parts.iter().flat_map(|part| part.data().to_vec()).collect()
+}
+
+/// The change of a line that is no step: a warp, or another order of the channels.
+fn fixed(line: &toml::Value) -> Option<PixelOp> {
+    match line.get("permute") {
+        Some(order) => order.clone().try_into().ok().map(PixelOp::Permute),
+        None => warp(line).map(PixelOp::Warp),
+    }
 }
 
 /// The warp of a line that is no step: an affine map or a perspective, by its numbers.

@@ -12,6 +12,7 @@ mod audio_augment;
 mod augmentations;
 #[path = "../../../../tests/data.rs"]
 mod data;
+mod detection;
 mod domains;
 mod draws;
 mod dtypes;

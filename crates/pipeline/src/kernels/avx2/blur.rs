@@ -80,18 +80,19 @@ fn few<T: Value, const N: usize>(
     for (weight, given) in weights.iter_mut().zip(given) {
         *weight = _mm256_set1_epi16(given.cast_signed());
     }
+    let first = first_sum::<T>(N);
     for begin in begins {
-        let mut sums = [_mm256_set1_epi16(lost(N).cast_signed()); FEW_SUMS];
+        let mut sums = [first; FEW_SUMS];
         for number in 0..N {
             let [before, after] = values[number];
             let (before, after) = (block(before, begin), block(after, begin));
             let weight = opaque(weights[number]);
             for place in 0..FEW_SUMS {
-                let mut both = load_values(&before[place]);
+                let mut both = load_wide(&before[place]);
                 if number > 0 {
-                    both = _mm256_add_epi16(both, load_values(&after[place]));
+                    both = _mm256_add_epi16(both, load_wide(&after[place]));
                 }
-                sums[place] = _mm256_add_epi16(sums[place], _mm256_mulhi_epu16(both, weight));
+                sums[place] = _mm256_add_epi16(sums[place], _mm256_mulhi_epu16(value_of::<T>(both), weight));
             }
         }
         if T::IS_SUM {
@@ -150,8 +151,8 @@ fn many<T: Value>(from: &[T], sides: &[[usize; 2]], weights: &[u16], to: &mut [u
 #[inline]
 #[target_feature(enable = "avx2")]
 fn sums<T: Value>(from: &[T], sides: &[[usize; 2]], weights: &[u16], begin: usize) -> [__m256i; SUMS] {
-    let nothing = _mm256_set1_epi16(lost(weights.len()).cast_signed());
-    let mut sums = [nothing, nothing, nothing, nothing];
+    let first = first_sum::<T>(weights.len());
+    let mut sums = [first, first, first, first];
     for (number, (&[before, after], &weight)) in sides.iter().zip(weights).enumerate() {
         let weight = _mm256_set1_epi16(weight.cast_signed());
         let mut both = values(&from[begin + before..]);
@@ -162,19 +163,26 @@ fn sums<T: Value>(from: &[T], sides: &[[usize; 2]], weights: &[u16], begin: usiz
             }
         }
         for place in 0..SUMS {
-            sums[place] = _mm256_add_epi16(sums[place], _mm256_mulhi_epu16(both[place], weight));
+            sums[place] = _mm256_add_epi16(sums[place], _mm256_mulhi_epu16(value_of::<T>(both[place]), weight));
         }
     }
     sums
 }
 
-/// Values as bytes.
+/// What sums of so many products begin with: half of what they cut off, and half of a level where levels are what comes of them.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn first_sum<T: Value>(weights: usize) -> __m256i {
+    let half = if T::IS_SUM { 1 << (FRACTION_BITS - 1) } else { 0 };
+    _mm256_set1_epi16((lost(weights) + half).cast_signed())
+}
+
+/// Values as bytes, which are rounded already.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn levels(a: __m256i, b: __m256i) -> __m256i {
-    let half = _mm256_set1_epi16(1 << (FRACTION_BITS - 1));
-    let a = _mm256_srli_epi16::<{ FRACTION_BITS as i32 }>(_mm256_add_epi16(a, half));
-    let b = _mm256_srli_epi16::<{ FRACTION_BITS as i32 }>(_mm256_add_epi16(b, half));
+    let a = _mm256_srli_epi16::<{ FRACTION_BITS as i32 }>(a);
+    let b = _mm256_srli_epi16::<{ FRACTION_BITS as i32 }>(b);
     // Packing clamps, and takes the halves of both in turns.
     _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packus_epi16(a, b))
 }
@@ -185,19 +193,26 @@ fn levels(a: __m256i, b: __m256i) -> __m256i {
 fn values<T: Value>(from: &[T]) -> [__m256i; SUMS] {
     let from = &from[..SUMS * VALUES];
     let from = from.as_chunks::<VALUES>().0;
-    [load_values(&from[0]), load_values(&from[1]), load_values(&from[2]), load_values(&from[3])]
+    [load_wide(&from[0]), load_wide(&from[1]), load_wide(&from[2]), load_wide(&from[3])]
 }
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn load_values<T: Value>(from: &[T; VALUES]) -> __m256i {
+fn load_wide<T: Value>(from: &[T; VALUES]) -> __m256i {
     if T::IS_SUM {
         // SAFETY: an array of a vector's length: sums have 16 bits.
         return unsafe { _mm256_loadu_si256(from.as_ptr().cast()) };
     }
     // SAFETY: an array of half a vector's length: what is no sum is a byte.
     let bytes = unsafe { _mm_loadu_si128(from.as_ptr().cast()) };
-    _mm256_slli_epi16::<{ FRACTION_BITS as i32 }>(_mm256_cvtepu8_epi16(bytes))
+    _mm256_cvtepu8_epi16(bytes)
+}
+
+/// What was so loaded, or is the sum of two such, as a value: bytes are shifted only here, once for both.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn value_of<T: Value>(wide: __m256i) -> __m256i {
+    if T::IS_SUM { wide } else { _mm256_slli_epi16::<{ FRACTION_BITS as i32 }>(wide) }
 }
 
 #[inline]

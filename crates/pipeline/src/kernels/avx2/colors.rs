@@ -1,17 +1,19 @@
 //! Colors of RGB pixels, whose channels are taken apart and put together by shuffles within each half of a vector.
 
 use std::arch::x86_64::{
-    __m256, __m256i, _CMP_LE_OQ, _mm_loadu_si128, _mm_storeu_si128, _mm256_add_epi32, _mm256_add_ps, _mm256_and_ps,
-    _mm256_andnot_ps, _mm256_blendv_ps, _mm256_broadcastsi128_si256, _mm256_castsi128_si256, _mm256_castsi256_ps,
+    __m256, __m256i, _CMP_LE_OQ, _mm_loadu_si128, _mm_storeu_si128, _mm256_add_epi32, _mm256_add_ps, _mm256_adds_epi16,
+    _mm256_and_ps, _mm256_blendv_ps, _mm256_broadcastsi128_si256, _mm256_castsi128_si256, _mm256_castsi256_ps,
     _mm256_castsi256_si128, _mm256_cmp_ps, _mm256_cvtepi32_ps, _mm256_cvttps_epi32, _mm256_div_ps,
     _mm256_extracti128_si256, _mm256_floor_ps, _mm256_inserti128_si256, _mm256_madd_epi16, _mm256_max_ps,
-    _mm256_min_ps, _mm256_mul_ps, _mm256_packs_epi32, _mm256_packus_epi16, _mm256_set1_epi32, _mm256_set1_ps,
-    _mm256_setzero_ps, _mm256_setzero_si256, _mm256_shuffle_epi8, _mm256_srli_epi32, _mm256_sub_ps,
+    _mm256_min_ps, _mm256_mul_ps, _mm256_mulhrs_epi16, _mm256_packs_epi32, _mm256_packus_epi16, _mm256_set1_epi16,
+    _mm256_set1_epi32, _mm256_set1_ps, _mm256_setzero_ps, _mm256_setzero_si256, _mm256_shuffle_epi8, _mm256_slli_epi16,
+    _mm256_srai_epi16, _mm256_srli_epi16, _mm256_srli_epi32, _mm256_sub_epi16, _mm256_sub_ps,
 };
 
 use super::VECTOR;
 use crate::kernels::pixels::{
-    GRAY_BITS, GRAY_WEIGHTS, TO_BYTE, gray_body, gray_sum_body, saturate_body, turn_hue_body,
+    GRAY_BITS, GRAY_WEIGHTS, SATURATION_BITS, TO_BYTE, gray_body, gray_sum_body, saturate_body, saturation_share,
+    turn_hue_body,
 };
 
 /// Bytes of half of a vector.
@@ -54,6 +56,29 @@ static CLOSE: [u8; HALF] = {
     let mut byte = 0;
     while byte < FOUR_PIXELS {
         places[byte] = (byte % 3 * 4 + byte / 3) as u8;
+        byte += 1;
+    }
+    places
+};
+
+/// A shuffle that takes the second byte of each number for the second and fourth, and nothing for the others.
+static TWICE: [u8; HALF] = {
+    let mut places = [NOTHING; HALF];
+    let mut byte = 1;
+    while byte < HALF {
+        places[byte] = (byte / 4 * 4 + 1) as u8;
+        byte += 2;
+    }
+    places
+};
+
+/// Where the bytes of four pixels are, if red and green in turns come before blue and nothing in turns.
+static PAIRS_CLOSE: [u8; HALF] = {
+    let mut places = [NOTHING; HALF];
+    let mut byte = 0;
+    while byte < FOUR_PIXELS {
+        let (pixel, channel) = (byte / 3, byte % 3);
+        places[byte] = (if channel < 2 { 2 * pixel + channel } else { 8 + 2 * pixel }) as u8;
         byte += 1;
     }
     places
@@ -121,11 +146,19 @@ fn eight(from: &[u8; BLOCK], quarter: usize) -> (__m256i, &'static [[u8; HALF]; 
 #[inline]
 #[target_feature(enable = "avx2")]
 fn gray_of(pixels: __m256i, places: &[[u8; HALF]; 4]) -> __m256i {
+    let pairs = _mm256_shuffle_epi8(pixels, both(&places[3]));
+    let sums = gray_of_pairs(pairs, _mm256_shuffle_epi8(pixels, both(&places[2])));
+    _mm256_srli_epi32::<{ GRAY_BITS as i32 }>(sums)
+}
+
+/// The same of red beside green, and of blue, before the fraction is cut off.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn gray_of_pairs(pairs: __m256i, blues: __m256i) -> __m256i {
     let [red, green, blue] = GRAY_WEIGHTS;
     let red_green = _mm256_set1_epi32(i32::from(green) << 16 | i32::from(red));
-    let pairs = _mm256_madd_epi16(_mm256_shuffle_epi8(pixels, both(&places[3])), red_green);
-    let blues = _mm256_madd_epi16(_mm256_shuffle_epi8(pixels, both(&places[2])), _mm256_set1_epi32(i32::from(blue)));
-    _mm256_srli_epi32::<{ GRAY_BITS as i32 }>(_mm256_add_epi32(pairs, blues))
+    let pairs = _mm256_madd_epi16(pairs, red_green);
+    _mm256_add_epi32(pairs, _mm256_madd_epi16(blues, _mm256_set1_epi32(i32::from(blue))))
 }
 
 #[target_feature(enable = "avx2")]
@@ -201,6 +234,41 @@ fn store_pixels(to: &mut [u8; BLOCK], [a, b, c, d]: [__m256i; 4]) {
 
 #[target_feature(enable = "avx2")]
 pub(in crate::kernels) fn saturate(from: &[u8], to: &mut [u8], factor: f32) {
+    let Some(share) = saturation_share(factor) else { return saturate_far(from, to, factor) };
+    let (blocks, rest) = from.as_chunks::<BLOCK>();
+    let (to_blocks, to_rest) = to.as_chunks_mut::<BLOCK>();
+    let share = _mm256_set1_epi16(share);
+    let (twice, close) = (both(&TWICE), both(&PAIRS_CLOSE));
+    for (from, to) in blocks.iter().zip(to_blocks) {
+        let mut made = [_mm256_setzero_si256(); 4];
+        for (quarter, made) in made.iter_mut().enumerate() {
+            let (pixels, places) = eight(from, quarter);
+            let pairs = _mm256_shuffle_epi8(pixels, both(&places[3]));
+            let blues = _mm256_shuffle_epi8(pixels, both(&places[2]));
+            // The gray in the upper byte of both halves, so that one shift makes of it what the others become.
+            let gray = _mm256_srli_epi32::<{ GRAY_BITS as i32 - 8 }>(gray_of_pairs(pairs, blues));
+            let gray = _mm256_srli_epi16::<{ 8 - SATURATION_BITS as i32 }>(_mm256_shuffle_epi8(gray, twice));
+            let (pairs, blues) = (saturated(pairs, gray, share), saturated(blues, gray, share));
+            // Packing clamps; of the blues every second one is nothing.
+            *made = _mm256_shuffle_epi8(_mm256_packus_epi16(pairs, blues), close);
+        }
+        store_pixels(to, made);
+    }
+    saturate_body(rest, to_rest, factor);
+}
+
+/// Values of 16 bit away from, or towards, their gray.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn saturated(values: __m256i, gray: __m256i, share: __m256i) -> __m256i {
+    let values = _mm256_slli_epi16::<{ SATURATION_BITS as i32 }>(values);
+    let more = _mm256_mulhrs_epi16(_mm256_sub_epi16(values, gray), share);
+    _mm256_srai_epi16::<{ SATURATION_BITS as i32 }>(_mm256_adds_epi16(values, more))
+}
+
+/// The same for factors that 16 bit are too few for.
+#[target_feature(enable = "avx2")]
+fn saturate_far(from: &[u8], to: &mut [u8], factor: f32) {
     // What comes of it must be a whole number of 32 bit.
     if !(-1e6..=1e6).contains(&factor) {
         return saturate_body(from, to, factor);
@@ -230,8 +298,11 @@ pub(in crate::kernels) fn saturate(from: &[u8], to: &mut [u8], factor: f32) {
 pub(in crate::kernels) fn turn_hue(from: &[u8], to: &mut [u8], turn: f32) {
     let (blocks, rest) = from.as_chunks::<BLOCK>();
     let (to_blocks, to_rest) = to.as_chunks_mut::<BLOCK>();
+    let turned = turn * 6.0;
+    let (of_red, of_green, of_blue) =
+        (_mm256_set1_ps(turned), _mm256_set1_ps(turned + 2.0), _mm256_set1_ps(turned + 4.0));
     let (one, two, three) = (_mm256_set1_ps(1.0), _mm256_set1_ps(2.0), _mm256_set1_ps(3.0));
-    let (four, six, turned) = (_mm256_set1_ps(4.0), _mm256_set1_ps(6.0), _mm256_set1_ps(turn * 6.0));
+    let (four, six, to_byte) = (_mm256_set1_ps(4.0), _mm256_set1_ps(6.0), _mm256_set1_ps(TO_BYTE));
     for (from, to) in blocks.iter().zip(to_blocks) {
         let nothing = [_mm256_setzero_ps(); 4];
         let (mut hues, mut lows, mut ranges) = (nothing, nothing, nothing);
@@ -244,13 +315,13 @@ pub(in crate::kernels) fn turn_hue(from: &[u8], to: &mut [u8], turn: f32) {
             let (is_green, is_red) = (_mm256_cmp_ps::<_CMP_LE_OQ>(high, g), _mm256_cmp_ps::<_CMP_LE_OQ>(high, r));
             let away = _mm256_blendv_ps(_mm256_sub_ps(r, g), _mm256_sub_ps(b, r), is_green);
             let away = _mm256_blendv_ps(away, _mm256_sub_ps(g, b), is_red);
-            let middle = _mm256_andnot_ps(is_red, _mm256_blendv_ps(four, two, is_green));
-            hues[quarter] = _mm256_add_ps(_mm256_mul_ps(away, scale), middle);
-            (lows[quarter], ranges[quarter]) = (low, range);
+            let begin = _mm256_blendv_ps(_mm256_blendv_ps(of_blue, of_green, is_green), of_red, is_red);
+            hues[quarter] = _mm256_add_ps(_mm256_mul_ps(away, scale), begin);
+            (lows[quarter], ranges[quarter]) = (_mm256_mul_ps(low, to_byte), _mm256_mul_ps(range, to_byte));
         }
         let mut made = [_mm256_setzero_si256(); 4];
         for quarter in 0..4 {
-            let hue = _mm256_add_ps(hues[quarter], turned);
+            let hue = hues[quarter];
             let turns = _mm256_floor_ps(_mm256_mul_ps(hue, _mm256_set1_ps(1.0 / 6.0)));
             let hue = _mm256_sub_ps(hue, _mm256_mul_ps(turns, six));
             let (low, range) = (lows[quarter], ranges[quarter]);
@@ -276,5 +347,5 @@ fn distance(a: __m256, b: __m256) -> __m256 {
 #[target_feature(enable = "avx2")]
 fn colored(share: __m256, low: __m256, range: __m256) -> __m256 {
     let share = _mm256_min_ps(_mm256_max_ps(share, _mm256_setzero_ps()), _mm256_set1_ps(1.0));
-    _mm256_mul_ps(_mm256_add_ps(low, _mm256_mul_ps(range, share)), _mm256_set1_ps(TO_BYTE))
+    _mm256_add_ps(low, _mm256_mul_ps(range, share))
 }

@@ -10,7 +10,7 @@ use crate::kernels::rows::mirror_rgb_body;
 const AT_ONCE: usize = 4;
 
 /// From so many bytes on, both do not stay in a processor's own cache, and the C library knows better.
-const COPIED_BYTES_MAX: usize = 1 << 18;
+pub(in crate::kernels) const COPIED_BYTES_MAX: usize = 1 << 18;
 
 #[target_feature(enable = "avx2")]
 pub(in crate::kernels) fn copy(from: &[u8], to: &mut [u8]) {

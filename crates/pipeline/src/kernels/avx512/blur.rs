@@ -80,18 +80,19 @@ fn few<T: Value, const N: usize>(
     for (weight, given) in weights.iter_mut().zip(given) {
         *weight = _mm512_set1_epi16(given.cast_signed());
     }
+    let first = first_sum::<T>(N);
     for begin in begins {
-        let mut sums = [_mm512_set1_epi16(lost(N).cast_signed()); FEW_SUMS];
+        let mut sums = [first; FEW_SUMS];
         for number in 0..N {
             let [before, after] = values[number];
             let (before, after) = (block(before, begin), block(after, begin));
             let weight = opaque(weights[number]);
             for place in 0..FEW_SUMS {
-                let mut both = load_values(&before[place]);
+                let mut both = load_wide(&before[place]);
                 if number > 0 {
-                    both = _mm512_add_epi16(both, load_values(&after[place]));
+                    both = _mm512_add_epi16(both, load_wide(&after[place]));
                 }
-                sums[place] = _mm512_add_epi16(sums[place], _mm512_mulhi_epu16(both, weight));
+                sums[place] = _mm512_add_epi16(sums[place], _mm512_mulhi_epu16(value_of::<T>(both), weight));
             }
         }
         if T::IS_SUM {
@@ -149,8 +150,8 @@ fn many<T: Value>(from: &[T], sides: &[[usize; 2]], weights: &[u16], to: &mut [u
 #[inline]
 #[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
 fn sums<T: Value>(from: &[T], sides: &[[usize; 2]], weights: &[u16], begin: usize) -> [__m512i; SUMS] {
-    let nothing = _mm512_set1_epi16(lost(weights.len()).cast_signed());
-    let mut sums = [nothing, nothing, nothing, nothing];
+    let first = first_sum::<T>(weights.len());
+    let mut sums = [first, first, first, first];
     for (number, (&[before, after], &weight)) in sides.iter().zip(weights).enumerate() {
         let weight = _mm512_set1_epi16(weight.cast_signed());
         let mut both = values(&from[begin + before..]);
@@ -161,19 +162,26 @@ fn sums<T: Value>(from: &[T], sides: &[[usize; 2]], weights: &[u16], begin: usiz
             }
         }
         for place in 0..SUMS {
-            sums[place] = _mm512_add_epi16(sums[place], _mm512_mulhi_epu16(both[place], weight));
+            sums[place] = _mm512_add_epi16(sums[place], _mm512_mulhi_epu16(value_of::<T>(both[place]), weight));
         }
     }
     sums
 }
 
-/// Values as bytes.
+/// What sums of so many products begin with: half of what they cut off, and half of a level where levels are what comes of them.
+#[inline]
+#[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+fn first_sum<T: Value>(weights: usize) -> __m512i {
+    let half = if T::IS_SUM { 1 << (FRACTION_BITS - 1) } else { 0 };
+    _mm512_set1_epi16((lost(weights) + half).cast_signed())
+}
+
+/// Values as bytes, which are rounded already.
 #[inline]
 #[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
 fn levels(a: __m512i, b: __m512i) -> __m512i {
-    let half = _mm512_set1_epi16(1 << (FRACTION_BITS - 1));
-    let a = _mm512_srli_epi16::<FRACTION_BITS>(_mm512_add_epi16(a, half));
-    let b = _mm512_srli_epi16::<FRACTION_BITS>(_mm512_add_epi16(b, half));
+    let a = _mm512_srli_epi16::<FRACTION_BITS>(a);
+    let b = _mm512_srli_epi16::<FRACTION_BITS>(b);
     // Packing clamps, and takes the quarters of both in turns.
     _mm512_permutexvar_epi64(_mm512_set_epi64(7, 5, 3, 1, 6, 4, 2, 0), _mm512_packus_epi16(a, b))
 }
@@ -184,19 +192,26 @@ fn levels(a: __m512i, b: __m512i) -> __m512i {
 fn values<T: Value>(from: &[T]) -> [__m512i; SUMS] {
     let from = &from[..SUMS * VALUES];
     let from = from.as_chunks::<VALUES>().0;
-    [load_values(&from[0]), load_values(&from[1]), load_values(&from[2]), load_values(&from[3])]
+    [load_wide(&from[0]), load_wide(&from[1]), load_wide(&from[2]), load_wide(&from[3])]
 }
 
 #[inline]
 #[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
-fn load_values<T: Value>(from: &[T; VALUES]) -> __m512i {
+fn load_wide<T: Value>(from: &[T; VALUES]) -> __m512i {
     if T::IS_SUM {
         // SAFETY: an array of a vector's length: sums have 16 bits.
         return unsafe { _mm512_loadu_si512(from.as_ptr().cast()) };
     }
     // SAFETY: an array of half a vector's length: what is no sum is a byte.
     let bytes = unsafe { _mm256_loadu_si256(from.as_ptr().cast()) };
-    _mm512_slli_epi16::<FRACTION_BITS>(_mm512_cvtepu8_epi16(bytes))
+    _mm512_cvtepu8_epi16(bytes)
+}
+
+/// What was so loaded, or is the sum of two such, as a value: bytes are shifted only here, once for both.
+#[inline]
+#[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+fn value_of<T: Value>(wide: __m512i) -> __m512i {
+    if T::IS_SUM { wide } else { _mm512_slli_epi16::<FRACTION_BITS>(wide) }
 }
 
 #[inline]

@@ -45,6 +45,8 @@ pub enum PixelOp {
         /// In pixels.
         sigma: [f32; 2],
     },
+    /// Each channel becomes the one of this number; a permutation. A picture of one channel stays.
+    Permute([u8; 3]),
     /// Pixels come from other places.
     Warp(Warp),
 }
@@ -99,7 +101,9 @@ pub(super) fn run(
             tables.then(tone);
             continue;
         }
-        if channels == 1 && matches!(op, PixelOp::Saturation(_) | PixelOp::Hue(_) | PixelOp::Grayscale) {
+        let is_of_colors =
+            matches!(op, PixelOp::Saturation(_) | PixelOp::Hue(_) | PixelOp::Grayscale | PixelOp::Permute(_));
+        if channels == 1 && is_of_colors {
             continue;
         }
         // What the op reads must have gone through the tables.
@@ -143,6 +147,7 @@ fn tone(op: PixelOp, from: &[u8], channels: usize, tables: &Tables) -> Option<To
         | PixelOp::Grayscale
         | PixelOp::Sharpness(_)
         | PixelOp::GaussianBlur { .. }
+        | PixelOp::Permute(_)
         | PixelOp::Warp(_) => return None,
     })
 }
@@ -156,7 +161,8 @@ fn over_pixels(op: PixelOp, from: &[u8], dims: [usize; 3], to: &mut [u8], blur: 
         PixelOp::Hue(turn) => kernels::turn_hue(level, from, to, turn),
         PixelOp::Sharpness(factor) => sharpen(level, from, to, dims, factor),
         PixelOp::GaussianBlur { kernel_size, sigma } => blur.run(level, from, to, dims, kernel_size, sigma)?,
-        PixelOp::Warp(warp) => warp.bytes(from, to, dims),
+        PixelOp::Warp(warp) => warp.bytes(from, to, dims, dims[1]),
+        PixelOp::Permute(order) => kernels::permute(level, from, to, order),
         _ => unreachable!("a change of single values is not a pass of its own"),
     }
     Ok(())

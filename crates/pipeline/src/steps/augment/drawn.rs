@@ -74,6 +74,63 @@ impl Augmentation for ColorJitter {
     }
 }
 
+/// Changes brightness, contrast, saturation and hue, each with probability `p`, and the order of the channels, as SSD's recipe has it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RandomPhotometricDistort {
+    /// The smallest and largest factor.
+    pub brightness: [f64; 2],
+    /// As `brightness`. It comes before saturation and hue, or after them.
+    pub contrast: [f64; 2],
+    /// As `brightness`.
+    pub saturation: [f64; 2],
+    /// The hue is turned by so much of a full turn, between these two.
+    pub hue: [f64; 2],
+    /// How probable each change is.
+    pub p: f64,
+}
+
+impl Default for RandomPhotometricDistort {
+    fn default() -> Self {
+        let around = [0.5, 1.5];
+        Self { brightness: [0.875, 1.125], contrast: around, saturation: around, hue: [-0.05, 0.05], p: 0.5 }
+    }
+}
+
+impl Augmentation for RandomPhotometricDistort {
+    fn check(&self) -> Result<(), BadParameter> {
+        let factors = [("brightness", self.brightness), ("contrast", self.contrast), ("saturation", self.saturation)];
+        for (parameter, [low, high]) in factors {
+            let valid = 0.0 <= low && low <= high && high.is_finite();
+            BadParameter::unless(valid, parameter, &[low, high], "two numbers from 0 on, the smaller first")?;
+        }
+        let [low, high] = self.hue;
+        let valid = -0.5 <= low && low <= high && high <= 0.5;
+        BadParameter::unless(valid, "hue", &self.hue, "two numbers from -0.5 to 0.5, the smaller first")?;
+        check_p(self.p)
+    }
+
+    fn draw(&self, _size: (usize, usize), random: &mut Random, ops: &mut Vec<PixelOp>) {
+        let mut drawn = |[low, high]: [f64; 2]| {
+            let (is_done, amount) = (random.unit() < self.p, random.between(low, high));
+            is_done.then_some(amount as f32)
+        };
+        let [brightness, contrast, saturation, hue] =
+            [drawn(self.brightness), drawn(self.contrast), drawn(self.saturation), drawn(self.hue)];
+        let contrast_first = random.unit() < 0.5;
+        ops.extend(brightness.map(PixelOp::Brightness));
+        ops.extend(contrast.filter(|_| contrast_first).map(PixelOp::Contrast));
+        ops.extend(saturation.map(PixelOp::Saturation));
+        ops.extend(hue.map(PixelOp::Hue));
+        ops.extend(contrast.filter(|_| !contrast_first).map(PixelOp::Contrast));
+        if random.unit() < self.p {
+            let mut order = [0, 1, 2];
+            random.shuffle(&mut order);
+            ops.push(PixelOp::Permute(order));
+        }
+    }
+}
+
 fn check_p(p: f64) -> Result<(), BadParameter> {
     BadParameter::unless((0.0..=1.0).contains(&p), "p", &p, "between 0 and 1")
 }

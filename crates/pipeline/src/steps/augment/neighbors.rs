@@ -123,7 +123,7 @@ fn mirror(from: &[u8], [width, channels, margin]: [usize; 3], row: &mut [u8]) {
 }
 
 /// The place that is meant by one outside, mirrored about the first or the last pixel, which are not repeated.
-fn mirrored(place: isize, length: usize) -> usize {
+pub(in crate::steps) fn mirrored(place: isize, length: usize) -> usize {
     let turn = (2 * length as isize - 2).max(1);
     // Nearly all are so near that nothing needs to be divided.
     let place = if (-turn..0).contains(&place) { place + turn } else { place };
