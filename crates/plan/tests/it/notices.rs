@@ -51,7 +51,7 @@ fn what_was_measured_with_a_cache_is_not_warned_of() {
     assert!(there.notices.is_empty());
 }
 
-/// Files were read from the store, and shards from the disk of `--work`.
+/// Files were read from the store, and shards from the disk of `--work-dir`.
 #[test]
 fn data_in_a_store_was_not_measured_where_shards_were() {
     let mut far = made(41_000_000_000);
@@ -59,7 +59,7 @@ fn data_in_a_store_was_not_measured_where_shards_were() {
     far.data.root = "s3://bucket/photos".to_owned();
     let said = notices(&far).unwrap();
     assert!(said.len() == 1 && said[0].contains("`s3://bucket/photos`"), "{said:?}");
-    for part in ["on the local disk (`--work`)", "each of these is a request", "`forebay plan --what-if latency=50ms`"]
+    for part in ["on the local disk (`--work-dir`)", "each of these is a request", "`forebay plan --what-if latency=50ms`"]
     {
         assert!(said[0].contains(part), "{said:?} without {part}");
     }
