@@ -106,12 +106,12 @@ pub(super) fn of_store(error: &StoreError) -> io::Error {
     }
 }
 
-/// Whether the store answered at all: whatever came to nothing before that, came to nothing in the network.
+/// Whether the store responded at all: a failure before that is a failure of the network.
 pub(super) fn was_answered(error: &StoreError) -> bool {
     cause::<HttpError>(error).is_none()
 }
 
-/// What lies below an error, if it is of this type.
+/// The cause of an error that has this type, if there is one.
 fn cause<T: StdError + 'static>(error: &StoreError) -> Option<&T> {
     let mut next = error.source();
     while let Some(inner) = next {
@@ -139,7 +139,7 @@ fn generic(error: &StoreError) -> io::Error {
     }
     if said.contains("non-partial response") {
         let hint = "use a server that answers `Range` requests, or download the files first";
-        return failure(io::ErrorKind::Unsupported, "the server sends whole files only, not ranges of them", hint);
+        return failure(io::ErrorKind::Unsupported, "the server sends only entire files, not ranges of them", hint);
     }
     if said.contains("credential") || said.contains("metadata") {
         let hint = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_SKIP_SIGNATURE=true for public data; \
