@@ -172,7 +172,7 @@ pub(crate) fn resize(files: &[Vec<u8>]) -> Outcome<Row> {
     })
 }
 
-/// Records of encoded photos out of a block in memory, beside the checksum alone, which is the least that reading must do.
+/// Records of encoded photos from a block in memory, compared with the checksum alone, which is the minimum that reading must do.
 pub(crate) fn records(files: &[Vec<u8>]) -> Outcome<Row> {
     let mut writer = Writer::new(Vec::new());
     let mut index = Index::new();
