@@ -3,7 +3,7 @@
 # make help    the rest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test sanitize lint unit book cli-reference package fuzz fuzz-corpus python-wheel python-dev python-test test-remote wheels wheels-import deny msrv test-tensorflow test-torch test-gpu test-arm bench bench-large bench-l3 bench-arm bench-domains bench-presto bench-compression bench-liquid bench-dl2 bench-augmentations bench-truth bench-peers bench-remote clean
+.PHONY: help setup build-tools build demo test sanitize lint unit book cli-reference package fuzz fuzz-corpus python-wheel python-dev python-test test-remote wheels wheels-import deny msrv test-tensorflow test-torch test-gpu test-arm bench bench-large bench-l3 bench-arm bench-domains bench-presto bench-compression bench-liquid bench-dl2 bench-augmentations bench-truth bench-peers bench-remote clean
 SHELL := bash
 
 # Of CPU time, for each target. Where a longer run is wanted: make fuzz FUZZ_SECONDS=3600
@@ -22,7 +22,11 @@ help: ## List the targets
 setup: ## Install the build tools into the checkout
 	@tools/setup.sh
 
-build: setup ## Build the program: target/release/forebay
+# The tests' Python packages take half a minute to install: the program is built without.
+build-tools:
+	@tools/setup.sh build
+
+build: build-tools ## Build the program: target/release/forebay
 	cargo build --release --package forebay-cli
 
 demo: build ## Generate a small data set, and profile, plan, build and load it
@@ -134,23 +138,23 @@ bench-domains: setup ## Audio, signals and text compared with the usual Python s
 	.venv/bin/python bench/domains/run.py
 
 # Options go to the script: make bench-presto PRESTO='--only nlp,flac'
-bench-presto: build ## PRESTO's seven pipelines: measuring everything, and --fast
+bench-presto: setup build ## PRESTO's seven pipelines: measuring everything, and --fast
 	.venv/bin/python bench/presto/run.py $(PRESTO)
 
 # Options go to the script: make bench-compression COMPRESSION='--only nlp --settings hdd'
-bench-compression: build ## The planner's choice of compression compared with a study of all
+bench-compression: setup build ## The planner's choice of compression compared with a study of all
 	.venv/bin/python bench/compression/run.py $(COMPRESSION)
 
 # Options go to the script: make bench-liquid LIQUID='--samples 200 --epochs 3'
-bench-liquid: build ## Mixes of formats and their buffer compared with one format, MinIO and the page cache
+bench-liquid: setup build ## Mixes of formats and their buffer compared with one format, MinIO and the page cache
 	.venv/bin/python bench/liquid/run.py $(LIQUID)
 
 # Options go to the script: make bench-dl2 DL2='--only diagnose --small'
-bench-dl2: build ## Diagnosed stalls compared with constructed ones
+bench-dl2: setup build ## Diagnosed stalls compared with constructed ones
 	.venv/bin/python bench/dl2/run.py $(DL2)
 
 # Options go to the script: make bench-truth TRUTH='--only cv --settings ssd'
-bench-truth: build ## Profiles compared with independent loads
+bench-truth: setup build ## Profiles compared with independent loads
 	.venv/bin/python bench/truth/run.py $(TRUTH)
 
 # Options go to the script: make bench-peers PEERS='--only forebay,dali --wait-quiet'

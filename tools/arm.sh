@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What is written for 64-bit ARM, on a machine that is none: compiled by Rust's target and Debian's cross compiler, run by qemu.
 #   tools/arm.sh test            lints and tests of the crates with kernels
-#   tools/arm.sh count PNG…      instructions of decoding pictures: the png crate, L3 without and with NEON
+#   tools/arm.sh count PNG…      instructions of decoding images: the png crate, L3 without and with NEON
 # Where something is missing it says so and ends without an error; `FOREBAY_ARM=required` makes that one.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -39,7 +39,7 @@ run_tests() {
   fi
 }
 
-# instructions ROUNDS LINE: what the program executes that decodes so many times.
+# instructions ROUNDS LINE: what the program executes to decode that many times.
 instructions() {
   qemu-aarch64 -L /usr/aarch64-linux-gnu -plugin "$out/instructions.so" "$out/$target/release/examples/rates" "${pictures[@]}" \
     --rounds "$1" --only "$2" 2>&1 >/dev/null | awk '$1 == "instructions" { print $2 }'
@@ -48,7 +48,7 @@ instructions() {
 # Reading, encoding and checking are in both counts, so that the difference is decoding alone.
 count() {
   local line before after png=
-  [ $# -gt 0 ] || { printf 'error: no picture was named\nhint: tools/arm.sh count FILE.png…\n' >&2; exit 1; }
+  [ $# -gt 0 ] || { printf 'error: no image was given\nhint: tools/arm.sh count FILE.png…\n' >&2; exit 1; }
   pictures=("$@")
   cargo build --release --target "$target" -p forebay-l3 --example rates --quiet
   "${CC:-cc}" -O2 -shared -fPIC -o "$out/instructions.so" tools/arm/instructions.c

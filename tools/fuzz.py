@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Fuzzes every parser, sanitized, for so many seconds of CPU time each, and says what came of it.
+"""Fuzzes every parser, sanitized, for that many seconds of CPU time each, and reports the results.
 
-    tools/fuzz.py run [--seconds 5] [--jobs 2] [--own] [TARGET ...]    fuzz; the kept inputs run first
-    tools/fuzz.py keep [--seconds 60] [TARGET ...]                     grow the kept corpus from inputs of our own, and minimize it
+    tools/fuzz.py run [--seconds 5] [--jobs 2] [--own] [TARGET ...]    fuzz; the saved corpus runs first
+    tools/fuzz.py keep [--seconds 60] [TARGET ...]                     extend the saved corpus with inputs generated here, and minimize it
     tools/fuzz.py show --record FILE                                   the table of the runs that were recorded in the file
 
 The build has AddressSanitizer and libFuzzer's coverage, of Rust and of the C libraries, by plain flags of the stable compilers;
@@ -38,7 +38,7 @@ MEMORY_MEGABYTES_MAX = 2048
 ALLOCATION_MEGABYTES_MAX = 256
 # Of a single input, by the clock: generous, since the machine may be busy.
 INPUT_SECONDS_MAX = 60
-# A kept input is small, so that hundreds of them are, too.
+# Saved inputs are small, so that hundreds of them are small, too.
 KEPT_BYTES_MAX = 4096
 KEPT_TARGET_BYTES_MAX = 64 << 10
 
@@ -145,7 +145,7 @@ def inputs(target: str, own: bool) -> list[Path]:
 
 
 def kept(target: str) -> Path:
-    """The kept inputs of a target, unpacked."""
+    """The saved corpus of a target, unpacked."""
     folder = ROOT / "target/fuzz/seeds" / target
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -233,7 +233,7 @@ def commit() -> str:
 
 
 def fuzz(folder: Path, names: list[str], seconds: float, jobs: int, own: bool, seed: int, file: Path | None) -> list[Result]:
-    """Runs the targets, so many at once; tells each result when it is there, and adds it to the file."""
+    """Runs the targets, that many at once; reports each result when it is available, and adds it to the file."""
     waiting, running, results, built = list(names), [], [], commit()
     try:
         while waiting or running:
@@ -282,7 +282,7 @@ def record(result: Result, file: Path) -> None:
 
 
 def keep(folder: Path, target: str) -> None:
-    """Minimizes what grew, with what was kept, into what is kept: as few small files as have the same coverage."""
+    """Minimizes the saved corpus together with the new inputs: as few small files as have the same coverage."""
     sources = [kept(target), FUZZ / "corpus-own" / target, *(ROOT / folder for folder in OWN.get(target, []))]
     with tempfile.TemporaryDirectory() as scratch:
         small, merged = Path(scratch, "small"), Path(scratch, "merged")

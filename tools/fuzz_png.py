@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Mutated PNGs, by us and by libpng: what both take has the same pixels, and nothing is taken that libpng refuses.
+"""Mutated PNGs, decoded by us and by libpng: what both accept has the same pixels, and nothing is accepted that libpng refuses.
 
     tools/fuzz_png.py [--count 3000] [--seed 1]
 

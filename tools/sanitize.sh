@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Runs tests under what finds wrong memory accesses and races: AddressSanitizer on the rooms with `unsafe`, ThreadSanitizer on the
+# Runs tests under tools that find memory errors and races: AddressSanitizer on the crates with `unsafe`, ThreadSanitizer on the
 # loader and the build, valgrind on the kernels.
 #
 #   tools/sanitize.sh [address] [thread] [valgrind]        all three unless told otherwise
 #
 # The sanitizers are unstable flags, which RUSTC_BOOTSTRAP lets pass; each has a build folder of its own. For AddressSanitizer the standard
-# library is not instrumented: what it does to memory by itself is not looked at.
+# library is not instrumented: its own memory accesses are not checked.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -32,7 +32,7 @@ thread() {
         --skip stats:: --skip profiling::without_runs --skip profiling::caches_are_faster
 }
 
-valgrind_on() { # the tests of a room
+valgrind_on() { # the tests of a crate
     local binary
     binary=$(cargo test --quiet -p "$1" --lib --no-run --message-format=json |
         sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1)
@@ -45,7 +45,7 @@ for tool in "${@:-address thread valgrind}"; do
         case $one in
         address) address ;;
         thread) thread ;;
-        valgrind) for room in forebay-allocator forebay-jpeg forebay-l3 forebay-png; do valgrind_on "$room"; done ;;
+        valgrind) for crate in forebay-allocator forebay-jpeg forebay-l3 forebay-png; do valgrind_on "$crate"; done ;;
         *) echo "no tool \`$one\`: address, thread, valgrind" >&2 && exit 2 ;;
         esac
     done

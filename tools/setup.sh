@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # Puts what the build needs beyond Rust, a C compiler and Python into the checkout: a Python environment (.venv), and cmake
 # and nasm (.tools/bin), which libjpeg-turbo is built with. What the machine has is used; nothing outside is changed.
+#
+# tools/setup.sh [build]: for everything, or only to build the program, which takes seconds.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . tools/fetch.sh
@@ -15,12 +17,18 @@ python=$(command -v python3.11 || command -v python3) || fail 'no Python' 'insta
 if [ ! -x .venv/bin/python ]; then
   "$python" -m venv .venv || fail 'cannot make a Python environment' 'sudo apt-get install -y python3-venv'
 fi
-# Pillow and NumPy judge the decoders in the tests, WebDataset the tars, pyarrow the Parquet files, ml_dtypes has bfloat16; the rest builds the Python package and tests it, on several cores.
-packages='cmake>=3.28 pillow>=11 numpy>=2 maturin>=1.9,<2 pytest>=8 pytest-xdist>=3.6 mypy>=1.15 pandas>=2 matplotlib>=3.8 webdataset>=1 ml_dtypes>=0.4 pyarrow>=17 typos>=1.40 ruff>=0.14'
-if [ "$(cat .venv/forebay-tools 2>/dev/null)" != "$packages" ]; then
-  read -ra wanted <<<"$packages"
-  fetch .venv/bin/pip install --quiet --disable-pip-version-check "${wanted[@]}" ||
+install() {
+  fetch .venv/bin/python -m pip install --quiet --disable-pip-version-check "$@" ||
     fail 'cannot install the Python packages of the build' 'check the network and the package registry'
+}
+cmake='cmake>=3.28'
+# Pillow and NumPy judge the decoders in the tests, WebDataset the tars, pyarrow the Parquet files, ml_dtypes has bfloat16; the rest builds the Python package and tests it, on several cores.
+packages="$cmake pillow>=11 numpy>=2 maturin>=1.9,<2 pytest>=8 pytest-xdist>=3.6 mypy>=1.15 pandas>=2 matplotlib>=3.8 webdataset>=1 ml_dtypes>=0.4 pyarrow>=17 typos>=1.40 ruff>=0.14"
+if [ "${1:-}" = build ]; then
+  command -v cmake >/dev/null || [ -x .venv/bin/cmake ] || install "$cmake"
+elif [ "$(cat .venv/forebay-tools 2>/dev/null)" != "$packages" ]; then
+  read -ra wanted <<<"$packages"
+  install "${wanted[@]}"
   printf '%s\n' "$packages" >.venv/forebay-tools
 fi
 

@@ -69,7 +69,8 @@ def license_files(package: dict[str, Any]) -> list[Path]:
     folder = Path(package["manifest_path"]).parent
     files = sorted(path for path in folder.iterdir() if path.is_file() and re.match(r"(?i)(un)?licen[cs]e|copying|notice|copyright", path.name))
     if "MIT" in re.split(r"\W+", package["license"] or ""):
-        files = [path for path in files if re.search(r"(?i)mit|notice", path.name)] or files
+        # In addition to a choice, another license may always apply: `(MIT OR Apache-2.0) AND Unicode-3.0`.
+        files = [path for path in files if re.search(r"(?i)mit|notice|unicode", path.name)] or files
     return files
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Wheels to be released: for the oldest Linux that the toolchain allows, x86-64 and aarch64, by way of zig's C compiler, which brings the
-# C library of each. auditwheel says whether they keep the promise of their names; the one for this machine is imported in a clean environment.
+# C library of each. auditwheel checks that they are as compatible as their names say; the one for this machine is imported in a clean environment.
 #   tools/wheels.sh           builds, checks and imports
 #   tools/wheels.sh import    only imports what is in target/release-wheels, which another machine may have built
 set -euo pipefail

@@ -1,4 +1,4 @@
-"""Augmentations beside torchvision's (v2) and Albumentations': images per second on one core, of 224 × 224 × 3 in uint8, in turns.
+"""Augmentations compared with torchvision's (v2) and Albumentations': images per second on one core, of 224 × 224 × 3 in uint8, in turns.
 
     make bench-augmentations TORCH_PYTHON=PYTHON       # a Python that has torch and torchvision; and albumentations, if it is to be compared
 
@@ -8,7 +8,7 @@ Each line is a step alone (with `p=1`, so that all images are changed), or a cha
 tensors, with one thread; Albumentations on NumPy arrays, with one thread of OpenCV, where it has a transform that does the same. Medians of five runs of
 0.2 s each (`--seconds` changes that of the peers), in which all take turns: a machine's speed moves while it is measured. MixUp and CutMix get batches of 64
 images in float32, SpecAugment and MFCC (of torchaudio, where it is installed) log-mel spectrograms of 1,000 frames and 80 bands, and count these. The first line is the limit of all that write another image: a step that
-draws nothing this time, so that the image is only copied into its slot in a batch, beside `Tensor.clone` and `ndarray.copy`.
+draws nothing this time, so that the image is only copied into its slot in a batch, compared with `Tensor.clone` and `ndarray.copy`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ sys.path.insert(0, str(ROOT / "bench"))
 from pages import processor  # noqa: E402
 
 COPY = "copy"
-# What is asked of every augmentation: so many times a peer's rate.
+# The target for every augmentation: this many times a peer's rate.
 BAR = 3
 RUNS = 5
 STEPS = [
@@ -100,7 +100,7 @@ STEPS = [
 ]
 
 
-# Of whole batches, with labels of 1,000 classes.
+# For entire batches, with labels of 1,000 classes.
 BATCH = 64
 BATCH_STEPS = [
     ('{ op = "mixup" }', v2.MixUp(num_classes=1000)),

@@ -1,4 +1,4 @@
-"""Does the planner keep each split in the right compression?
+"""Does the planner choose the right compression for each split?
 
 For each of PRESTO's seven pipelines and each throttled storage: makes data, lets `forebay profile --fast` and `forebay plan` choose a
 compression (or none) for each split, then measures every split in every compression (`forebay experiment compression`), and compares:
@@ -92,7 +92,7 @@ def forms_of(measured: dict[str, Any], choice: dict[str, Any]) -> tuple[str, dic
 
 
 def splits(measured: dict[str, Any]) -> list[dict[str, Any]]:
-    """Of each split the choice beside the best, as they were measured last."""
+    """The choice and the best for each split, as they were last measured."""
     rows = []
     for choice in measured["choices"]:
         plain = choice["strategy"]
@@ -178,7 +178,7 @@ def main() -> None:
     parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "target/bench-compression", help="data and profiles")
     parser.add_argument("--only", default=",".join(SAMPLES), help="pipelines, by commas")
     parser.add_argument("--settings", default=",".join(STORAGES), help="storages, by commas")
-    parser.add_argument("--samples", type=int, default=max(SAMPLES.values()), help="at most so many of each pipeline")
+    parser.add_argument("--samples", type=int, default=max(SAMPLES.values()), help="at most this many of each pipeline")
     parser.add_argument("--runs", type=int, default=5, help="how often the study loads each")
     parser.add_argument("--seconds", type=float, default=1.0, help="for how long at least")
     parser.add_argument("--restart", action="store_true", help="measure again what was measured in this folder")

@@ -1,4 +1,4 @@
-"""What Forebay says of stalls, quality and budgets beside what was constructed or measured: the sections of bench/results/dl2.md.
+"""Compares what Forebay says about stalls, quality and budgets with what was constructed or measured: the sections of bench/results/dl2.md.
 
 Each section is a function that returns Markdown; sections that are not run keep the text that the file has. Needs the program and Python's
 standard library only, and real photos where they are present (otherwise generated ones).
@@ -43,13 +43,13 @@ size = 128
 
 
 class Bench:
-    """The program, a folder to work in, and how much is to be done."""
+    """The program, a working folder, and how much to do."""
 
     def __init__(self, program: list[str], folder: pathlib.Path, small: bool) -> None:
         self.program, self.folder, self.small = program, folder, small
 
     def photos(self, count: int = 400) -> pathlib.Path:
-        """Real photos where they are present, otherwise generated ones; a tenth of them where little is to be done."""
+        """Real photos if they are present, otherwise generated ones; a tenth of them for a small run."""
         real = ROOT / "../shared/data/images-jpeg"
         count = count // 10 if self.small else count
         folder = self.folder / "photos"
@@ -74,7 +74,7 @@ POINTS, OFF = 5.0, 0.10
 
 
 def diagnose(bench: Bench) -> str:
-    """Stalls that were constructed, with throttled storage and trainers of known rate, beside those that are diagnosed."""
+    """Constructed stalls, with throttled storage and trainers of known rate, compared with the diagnosed ones."""
     samples = 200 if bench.small else 1000
     data = bench.run("demo", "--domain", "cv", "--data-only", "--samples", str(samples), "--folder", str(bench.folder / "data"))
     pipeline = bench.folder / "photos.toml"
@@ -119,7 +119,7 @@ def diagnose(bench: Bench) -> str:
 
 
 def _off(trainer: float, read: float, prepare: float, found: dict[str, Any]) -> tuple[float, list[float]]:
-    """By how many points a diagnosis is off, and its shares beside the constructed ones."""
+    """The error of a diagnosis in percentage points, and its shares next to the constructed ones."""
     # Of this run's own preparation: the machine is not equally fast all the time.
     now = found["measured"]["prep"]["samples_per_second"] / prepare
     cold, warm = min(trainer, now, read), min(trainer, now)
@@ -161,12 +161,12 @@ def _what_ifs(diagnosed: Callable[..., dict[str, Any]], prepare: float) -> list[
 
 
 def quality(bench: Bench) -> str:
-    """What lower qualities save, and how near the images stay: the two lists of the paper."""
+    """What lower qualities save, and how similar the images are: the two lists of the paper."""
     photos = bench.photos(150)
     count = sum(path.is_file() for path in photos.rglob("*"))
     found = bench.run("analyze", str(photos))
     median = f"{found['quality']['distribution']['median']:.0f}"
-    # Places365 has been compressed before: the same photos at its quality stand for it.
+    # Places365 has been compressed before: it is represented by the same photos at its quality.
     bench.run("recompress", str(photos), str(bench.folder / "places"), "--quality", "75", "--on-error", "skip")
     program = bench.program[0]
     lines = [

@@ -1,4 +1,4 @@
-"""Times decoding, log-mel spectrograms and NILM features on one core: Forebay beside librosa and NumPy, in the same run.
+"""Times decoding, log-mel spectrograms and NILM features on one core: Forebay compared with librosa and NumPy, in the same run.
 
     python bench/domains/audio_signal.py [--data <folder of the test data>] [--rounds 50]
 
@@ -110,7 +110,7 @@ def ours(example, sound, signal, rounds):
     return {name: int(nanoseconds) for name, nanoseconds in (line.split() for line in lines.splitlines())}
 
 
-# What is wanted, where something is: so many times as fast as the first way of the Python stack, which is the usual one.
+# The targets, if any: this many times as fast as the first way of the Python stack, which is the usual one.
 BAR = 3
 
 

@@ -1,4 +1,4 @@
-"""Runs the benches of sound, signals and text, and writes what they print to a file, with the machine they ran on.
+"""Runs the benchmarks of audio, signals and text, and writes their output to a file, with the machine they ran on.
 
     python bench/domains/run.py [--output bench/results/domains.md]
 

@@ -1,4 +1,4 @@
-"""Tokenizing and article extraction on one core, beside the usual Python stack, in one run.
+"""Tokenizing and article extraction on one core, compared with the usual Python stack, in one run.
 
     python bench/domains/text.py
 
@@ -23,7 +23,7 @@ DATA = pathlib.Path(os.environ.get("FOREBAY_TEST_DATA", ROOT.parent / "shared" /
 WORK = ROOT / "target" / "bench-domains" / "text"
 VENV = ROOT / "target" / "bench-domains" / "text-venv"
 PACKAGES = ["tiktoken", "tokenizers", "sentencepiece", "numpy", "protobuf", "newspaper3k", "lxml_html_clean"]
-# What is wanted: so many times as fast as the faster of tiktoken and tokenizers.
+# The target: this many times as fast as the faster of tiktoken and tokenizers.
 BAR = 3
 ONE_CORE = {"TOKENIZERS_PARALLELISM": "false", "RAYON_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 

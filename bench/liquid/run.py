@@ -1,4 +1,4 @@
-"""What a mix of formats and its buffer give beside one format with the page cache, and beside MinIO.
+"""Compares a mix of formats and its buffer with one format and the page cache, and with MinIO.
 
 Makes photos, profiles the formats, lets `forebay mix` choose, builds PNG, JPEG, raw and the mixes, and loads each past the page cache from throttled
 storage, with memory for a share of the data. Compares: the mixes with PNG (and JPEG) alone, with the best of eleven ratios, with MinIO and the page cache at
@@ -41,7 +41,7 @@ MEMORY = [0.1, 0.3, 0.6, 0.9]
 BATCH_SIZE = 32
 #: What formats are called on the page.
 NAMES = {PNG: "PNG", RAW: "raw", JPEG: "JPEG"}
-#: So many of the best ratios are measured again beside what was chosen, so often.
+#: This many of the best ratios are measured again in turns with the chosen one, this often.
 LEADERS, ROUNDS = 3, 3
 CORES = [1, 2]
 CACHES = ["page", "minio", "liquid"]
@@ -172,7 +172,7 @@ def curve(bench: Bench, threads: int) -> list[dict[str, Any]]:
 
 
 def truth(bench: Bench) -> list[dict[str, Any]]:
-    """What is predicted beside what is measured."""
+    """Predictions compared with measurements."""
     rows = []
     png_bytes = bench.built({PNG: 1.0})[1]
     for name, storage in STORAGES.items():

@@ -1,4 +1,4 @@
-"""Loaders beside each other on a store with a latency and a bandwidth, over the loopback: how much of the line each uses.
+"""Compares loaders on a store with a latency and a bandwidth, over the loopback: how much of the bandwidth each uses.
 
 Writes the same samples in each loader's format, serves them with `store.py`, and loads them by each loader in turn (`loaders.py`), in a process of its own: one
 epoch, with nothing kept from before. Then loads several epochs of Forebay's twice, and compares each sample with what was written: undisturbed, and while the

@@ -1,4 +1,4 @@
-"""Can a profile be believed? Each of its figures beside an independent load.
+"""Can a profile be trusted? Compares each of its figures with an independent load.
 
 For each case (a pipeline and its data) every strategy is built once from all of the data. For each setting (storage, threads, caching)
 some samples are profiled, whole and with `--fast`, and every strategy is loaded with `forebay load` for some seconds. A cell is one strategy
@@ -43,13 +43,13 @@ BOTTLENECKS_MIN, REGRET_MAX, FAST_SHARE_MAX = 0.95, 0.05, 0.2
 #: Where the loads of a strategy before and after the profiles differ by more than this, it is loaded a third time.
 DRIFT_MAX = 0.10
 
-#: How long the disk gets to come to rest after data sets were written.
+#: How long to wait for the disk to become idle after data sets were written.
 SETTLE_SECONDS = 10
 
 #: How long an epoch of a load should last, and how many samples are in a batch.
 EPOCH_SECONDS, BATCH = 1.2, 64
 
-#: How long a load goes on before it counts.
+#: The warm-up time of a load before it counts.
 WARM_UP_SECONDS = 1.0
 
 #: So much longer than by the rate that is expected, so that few loads are too short and made again.
@@ -78,7 +78,7 @@ class Case:
     tar: bool = False
 
     def options(self, data: pathlib.Path) -> list[str]:
-        """The pipeline, and where its data lies."""
+        """The pipeline, and the location of its data."""
         source = ["--set", "source.format=tar", "--set", "source.files=**/*.tar", "--set", "source.label=none"] if self.tar else []
         return [self.pipeline, "--data", str(data), *source]
 

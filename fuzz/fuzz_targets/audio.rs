@@ -1,4 +1,4 @@
-//! Sound: FLAC and MP3, whole and in part, and at another rate.
+//! Audio: FLAC and MP3, complete and partial, and at another rate.
 #![no_main]
 
 use forebay_codec::audio::{AudioOptions, Mix, Resampler, decode, inspect};

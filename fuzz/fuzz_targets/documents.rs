@@ -23,11 +23,11 @@ static FOLDER: LazyLock<String> = LazyLock::new(|| {
 fuzz_target!(|text: &str| {
     if let Ok(pipeline) = Pipeline::from_toml("fuzz", text) {
         let spec = pipeline.to_spec().expect("it came from one");
-        Pipeline::from_spec(&spec).expect("what was sound stays so");
+        Pipeline::from_spec(&spec).expect("a valid pipeline stays valid");
         assert!(!pipeline.splits().is_empty());
     }
     if let Ok(profile) = Profile::parse(text) {
-        Profile::parse(&profile.to_json().expect("it came from JSON")).expect("what was sound stays so");
+        Profile::parse(&profile.to_json().expect("it came from JSON")).expect("a valid profile stays valid");
         let objective = Objective::default();
         if let Ok(plan) = plan(&profile, &objective) {
             Plan::parse(&plan.to_json().expect("it has plain values")).expect("what was written is read");

@@ -1,5 +1,5 @@
-//! Pictures of every format: header, whole, partial, reduced and in part. A decoder that was used before gives what a new one
-//! gives, and what is refused leaves nothing of another picture behind.
+//! Images of every format: header, whole, partial, reduced and in part. A decoder that was used before gives what a new one
+//! gives, and what is refused leaves nothing of another image behind.
 #![no_main]
 
 use forebay_codec::TensorMut;

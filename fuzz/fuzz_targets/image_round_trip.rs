@@ -1,4 +1,4 @@
-//! Whatever the pixels: what a lossless format keeps comes back, a lossy one gives a picture of the size, and a mask its classes.
+//! Whatever the pixels: what a lossless format keeps comes back, a lossy one gives an image of the size, and a mask its classes.
 #![no_main]
 
 use forebay_codec::image::{

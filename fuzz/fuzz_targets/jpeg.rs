@@ -1,5 +1,5 @@
-//! JPEG beside libjpeg-turbo. Our decoder, with every set of instructions, gives the library's pixels to the bit or refuses; and
-//! whatever the codec accepts as whole, the bare library decodes without a warning.
+//! JPEG compared with libjpeg-turbo. Our decoder, at every SIMD level, gives exactly the library's pixels or refuses; and
+//! whatever the codec accepts as undamaged, the bare library decodes without a warning.
 #![no_main]
 
 use forebay_codec::image::{Channels, DecodeOptions, Decoder, Limits};

@@ -1,5 +1,5 @@
-//! PNG beside the `png` crate. Our decoder, with every set of instructions, gives that crate's pixels to the bit or refuses; rows by
-//! themselves are those of the whole.
+//! PNG compared with the `png` crate. Our decoder, at every SIMD level, gives exactly that crate's pixels or refuses; separately decoded rows
+//! are those of the full image.
 #![no_main]
 
 use forebay_fuzz::structure::{self, Random};

@@ -18,12 +18,12 @@ pub struct Verdict {
     pub harmful: u32,
     /// The first harmful warning, or the error.
     pub message: String,
-    /// Whether the picture was not looked at: larger than asked for, or of four components.
+    /// Whether the image was not looked at: larger than asked for, or of four components.
     pub unjudged: bool,
 }
 
 impl Verdict {
-    /// Whether there is nothing against the picture.
+    /// Whether there is nothing against the image.
     pub fn is_sound(&self) -> bool {
         self.pixels.is_some() && self.harmful == 0
     }
@@ -53,7 +53,7 @@ unsafe extern "C" {
 pub fn decode(file: &[u8], channels: usize, max_pixels: usize) -> Verdict {
     let mut pixels = vec![0; max_pixels * channels];
     let mut raw = Raw { width: 0, height: 0, harmless: 0, harmful: 0, message: [0; 200] };
-    // SAFETY: the file is only read; `pixels` holds `max_pixels` pixels, and larger pictures are refused there; the verdict has
+    // SAFETY: the file is only read; `pixels` holds `max_pixels` pixels, and larger images are refused there; the verdict has
     // the layout of the C file's (four numbers and `JMSG_LENGTH_MAX`, 200, characters).
     let status = unsafe {
         fuzz_libjpeg_decode(file.as_ptr(), file.len(), channels as c_int, pixels.as_mut_ptr(), max_pixels, &raw mut raw)

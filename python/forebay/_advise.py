@@ -38,7 +38,7 @@ class Advice:
 
     @property
     def strategy(self) -> str:
-        """The strategy to build; `"unprocessed"` keeps the files."""
+        """The strategy to build; `"unprocessed"` reads the source files."""
         return str(self.content["strategy"])
 
     @property

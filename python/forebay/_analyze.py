@@ -152,7 +152,7 @@ def analyze(
         A folder of images, a tar or TFRecord file or a folder of them, or a data set built by Forebay. With a pipeline: the data of its
         source, a folder or a list of files (see `FileList`).
     pipeline
-        A `Pipeline`, the path of a TOML file, or the name of a preset, whose source says which files to read. By default whatever is there.
+        A `Pipeline`, the path of a TOML file, or the name of a preset, whose source says which files to read. By default everything in the folder.
     distance
         The largest number of bits in which the perceptual hashes (64 bits) of near duplicates differ, up to 16.
     threads

@@ -69,7 +69,7 @@ def byte_count(name: str, value: Any) -> int:
 
 
 def cache_policy(value: Any) -> tuple[str, int]:
-    """What stays in memory between epochs, as the engine calls it (`liquid:4000000000`), and its budget."""
+    """What is cached between epochs, in the engine's notation (`liquid:4000000000`), and its budget."""
     if value is None:
         value = "page"
     if not isinstance(value, str):

@@ -116,12 +116,12 @@ class AudioSteps:
         zero_masking: bool = False,
         **options: Any,
     ) -> Self:
-        """Mask stretches of time and frequency of a spectrogram.
+        """Mask ranges of time and frequency of a spectrogram.
 
         Parameters
         ----------
         n_time_masks, n_freq_masks
-            Number of stretches.
+            Number of ranges.
         time_mask_param, freq_mask_param
             Maximum number of frames, or bands, of one.
         p

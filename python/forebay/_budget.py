@@ -37,7 +37,7 @@ class Variant:
     first_epoch_seconds: float | None = None
 
     def epochs_in(self, seconds: float, share: float = 1.0) -> int | None:
-        """Return the number of whole epochs in `seconds`, of a `share` of the samples; None if the time of an epoch is unknown."""
+        """Return the number of complete epochs in `seconds`, of a `share` of the samples; None if the time of an epoch is unknown."""
         if self.epoch_seconds is None:
             return None
         each = self.epoch_seconds * share

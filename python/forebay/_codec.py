@@ -159,7 +159,7 @@ class _Totals:
         self.bytes += len(encoded)
         self.source_bytes += len(content)
         target.parent.mkdir(parents=True, exist_ok=True)
-        # After the whole name: `1.jpg` and `1.png` stay two files.
+        # After the full name: `1.jpg` and `1.png` stay two files.
         target.with_name(target.name + SUFFIX).write_bytes(encoded)
 
 

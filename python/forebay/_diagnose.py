@@ -21,9 +21,9 @@ from ._table import Column, as_html, as_text
 
 __all__ = ["Diagnosis", "batch_samples", "diagnose"]
 
-#: A rate is measured in so many parts, to see how far they lie apart.
+#: A rate is measured in this many parts, to see how far they differ.
 PARTS = 5
-#: A rate is that of so many batches at least, unless they take far too long.
+#: The minimum number of batches for a rate, unless they take far too long.
 BATCHES_MIN = 10
 PATIENCE = 10.0
 #: So many batches are held for the trainer alone.
@@ -48,19 +48,19 @@ class Diagnosis:
 
     @property
     def prep_stall_share(self) -> float | None:
-        """Of that, waiting for preparation; None where it cannot be told from storage."""
+        """Of that, waiting for preparation; None if it cannot be separated from storage."""
         share: float | None = self.content["prep_stall_share"]
         return share
 
     @property
     def fetch_stall_share(self) -> float | None:
-        """Of that, waiting for storage; None where it cannot be told from preparation."""
+        """Of that, waiting for storage; None if it cannot be separated from preparation."""
         share: float | None = self.content["fetch_stall_share"]
         return share
 
     @property
     def bound_by(self) -> str:
-        """The bottleneck: `"storage"`, `"cpu"` or `"trainer"`; `"unknown"` where storage and preparation cannot be told apart."""
+        """The bottleneck: `"storage"`, `"cpu"` or `"trainer"`; `"unknown"` if storage and preparation cannot be separated."""
         return str(self.content["bound_by"])
 
     @property
@@ -117,7 +117,7 @@ def diagnose(
         Duration of each measurement.
     warm
         An iterable of the same batches whose data is in memory. By default made from a `forebay.Loader`; of other loaders, those of `files`
-        are read into the page cache. Without either, preparation and storage cannot be told apart.
+        are read into the page cache. Without either, preparation and storage cannot be separated.
     files
         Folder with the files that the loader reads. By default `loader.dataset.root`, if there is such a folder. They are dropped from
         the page cache for measuring storage, and Forebay's own loader is measured on them for comparison.
@@ -150,7 +150,7 @@ def diagnose(
         engine.drop_page_cache()
         measured["fetch"] = json.loads(engine.reading(seconds))
         measured["prep"] = _rate(memory, None, seconds)
-        # Half of it before the other that it is compared with, and half after: a machine that grows slower does so for both.
+        # Half of it before the measurement that it is compared with, and half after, so that a machine that slows down affects both.
         warm_parts = _parts(memory, step, seconds / 2)
         measured["cold"] = _rate(cold, step, seconds)
         measured["warm"] = _rate_of(warm_parts + _parts(memory, step, seconds / 2))
@@ -184,7 +184,7 @@ def _copy(loader: Loader, kind: str, cache: str, *threads: int) -> Loader:
     other._source = copy.copy(loader._source)
     other._source.cache = cache
     if kind == "in_memory":
-        # However slow a storage is to be, what is held is read once.
+        # However slow the simulated storage is, the data in memory is read once.
         other._source.storage = "local"
     other._made = getattr(other._engine(), kind)(*threads)
     other._go_to(0, 0, 0, 0)
@@ -329,7 +329,7 @@ def _further(
     if folder is None:
         told = content["prep_stall_share"] is not None
         return [
-            ("" if told else "preparation and storage could not be told apart; ")
+            ("" if told else "preparation and storage could not be separated; ")
             + "pass `files=` the folder of your files to see what Forebay would give"
         ]
     try:

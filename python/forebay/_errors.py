@@ -20,7 +20,7 @@ __all__ = [
 
 
 class Error(Exception):
-    """Anything that Forebay raises. What is known of the place is in the attributes; the rest of them are None."""
+    """Anything that Forebay raises. The attributes give the location, as far as it is known; the others are None."""
 
     #: The file that is at fault.
     path: str | None
@@ -61,7 +61,7 @@ class Error(Exception):
         return str(self.args[0])
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # The default would call the class with the message alone, and lose the place on its way between processes.
+        # The default would call the class with the message alone, and lose the location between processes.
         return _restore, (type(self), self.args[0], dict(self.__dict__), getattr(self, "errno", None))
 
 

@@ -73,7 +73,7 @@ Data: TypeAlias = "str | os.PathLike[str] | FileList | Iterable[str | os.PathLik
 
 
 def is_url(path: object) -> bool:
-    """Whether this is the URL of a place in a store: `s3://bucket/photos`."""
+    """Whether this is the URL of something in a store: `s3://bucket/photos`."""
     return isinstance(path, str) and re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", path) is not None
 
 
@@ -101,7 +101,7 @@ def files_request(data: str | FileList, skip_errors: bool, allow_outside: bool) 
 
 
 def in_order(what: str, values: Any) -> Iterable[Any]:
-    """The values, if they have an order of their own."""
+    """The values, if they are ordered."""
     if isinstance(values, str | bytes | os.PathLike | Mapping | Set | FileList) or not isinstance(values, Iterable):
         raise UsageError(f"the {what} `{values!r}` are not a list\nhint: pass a list, in the order that they are to have")
     return values

@@ -68,7 +68,7 @@ def _array(framework: str) -> Callable[[_native.Array], Any]:
 
         def to_jax(native: _native.Array) -> Any:
             array = as_numpy(native)
-            # Without its 64-bit mode JAX narrows whole numbers to 32 bit, which DLPack cannot do; nor does NumPy give it bfloat16.
+            # Without its 64-bit mode JAX narrows integers to 32 bit, which DLPack cannot do; nor does NumPy give it bfloat16.
             if native.dtype == "bfloat16" or (array.dtype.itemsize == 8 and not wide):
                 return jax_numpy.asarray(array)
             return jax_numpy.from_dlpack(array)

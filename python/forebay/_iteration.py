@@ -81,7 +81,7 @@ class Iteration(Iterator[dict[str, Any]]):
                     batch, left_out = self._decode(batch)
                     loader._skipped_before += len(left_out)
                     loader._skipped_samples = [*loader._skipped_samples, *left_out]
-                # Last: a batch that Ctrl-C keeps from its reader was not seen.
+                # Last: a batch that Ctrl-C withholds from the caller does not count.
                 loader._samples_seen, loader._batches_seen = samples_seen, batches_seen
                 if not batch["key"]:
                     continue

@@ -109,12 +109,12 @@ class Loader:
     pin_memory
         Copy each batch into page-locked memory for faster transfers to a GPU. Requires `framework="torch"`.
     cache
-        What stays in memory between epochs (see `cached`): `"none"`; `"page"` (the default: what the system keeps); `"minio:2GB"`, a
+        What stays in memory between epochs (see `cached`): `"none"`; `"page"` (the default: the system's page cache); `"minio:2GB"`, a
         fixed random set of samples as they are stored; `"decoded:2GB"`, or a size alone, samples after as many deterministic steps as leave space for
         all of them; `"liquid:2GB"`, samples as they are stored, different ones every epoch and the same share of every batch (with `shuffle=True`; the
         budget of all ranks together); `"auto:2GB"`, the best of these, by the rates of `profile`, otherwise by sizes (`loader.cached.reason` says why).
     cache_dir, cache_size
-        Folder in which to keep shards that are read from a bucket, from run to run, and its size (default `"100GB"`). Processes may share it.
+        Folder in which to cache shards that are read from a bucket, from run to run, and its size (default `"100GB"`). Processes may share it.
     profile
         A `Profile` of the data, or the path of one, by which `cache="auto:..."` chooses.
     memory
@@ -129,7 +129,7 @@ class Loader:
     functions
         The Python functions of a data set's steps, by name (see `Pipeline.map`).
     decode, device
-        Where images are decoded: `"cpu"`, or `"gpu"` (experimental): images that a data set keeps as L3 are sent to `device` (default `"cuda"`) as they are,
+        Where images are decoded: `"cpu"`, or `"gpu"` (experimental): images that a data set stores as L3 are sent to `device` (default `"cuda"`) as they are,
         decoded there, and cropped and normalized if the pipeline says so. Requires `framework="torch"`, and `pip install forebay[gpu]`.
     scans
         How many of the 10 groups of scans to read of progressive records (a data set that was built as `concatenated+pcr`): fewer bytes, and
@@ -206,7 +206,7 @@ class Loader:
             raise UsageError(f'`weights` is `{weights}`, but must be `"balanced"` or a weight for each sample')
         by_class = isinstance(weights, str)
         self.weights = None if weights is None or isinstance(weights, str) else [number("weights", weight) for weight in weights]
-        # Without replacement, an epoch of all samples has each of them once, whatever the weights are.
+        # Without replacement, an epoch of all samples has each of them once, regardless of the weights.
         self.replacement = flag("replacement", replacement) or by_class
         self.num_samples = None if num_samples is None else integer("num_samples", num_samples, 1, 1 << 50)
         self.repeats = integer("repeats", repeats, 1, 1 << 20)
@@ -277,7 +277,7 @@ class Loader:
         self._skipped_before = 0
         self._stats_before = "{}"
         self._skipped_samples: list[Skipped] = []
-        #: Whether an iteration began and did not come to its end, so that the next one begins its epoch again.
+        #: Whether an iteration began and was not completed, so that the next one restarts its epoch.
         self._left_early = False
         #: Weak, so that an iteration ends with the loop that it was made for, and its threads with it.
         self._iteration: weakref.ref[Iteration] | None = None
@@ -472,7 +472,7 @@ class Loader:
         """Resume from a state returned by `state_dict`.
 
         The next iteration starts with the batch after the last one taken. Each sample of the epoch is yielded exactly once overall,
-        whatever the number of ranks, the batch size and the number of threads are now. Options that determine the order must
+        even if the number of ranks, the batch size or the number of threads has changed. Options that determine the order must
         be unchanged; otherwise a `UsageError` names the difference.
         """
         mine = self._state()

@@ -56,7 +56,7 @@ class Wanted(TypedDict, total=False):
 
     weights: weights of `prep` (preparation time), `storage`, `throughput` and `money`, or a single name; only their ratios matter.
         By default `"throughput"`.
-    max_storage, max_prep_time: exclude strategies that need more, for the whole data set.
+    max_storage, max_prep_time: exclude strategies that need more, for the entire data set.
     lossless: exclude strategies that store samples in a lossy encoding.
     trainer: samples per second that the trainer can consume; faster strategies score no better.
     what_if: another machine to predict for, with the cost model.

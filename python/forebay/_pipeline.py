@@ -79,7 +79,7 @@ class Pipeline(ImageSteps, AudioSteps, TextSteps, AnnotationSteps):
             Class names that labels index into. By default those found, sorted by name.
         where
             A condition on the columns of `table`, e.g. `"split == 'train'"` (see `Loader`): only files that meet it are listed. Class indices are
-            those of all files in the table, whatever the condition.
+            those of all files in the table, regardless of the condition.
         sidecars
             Further files of each sample, by field: `{"mask": "masks/{stem}.png"}`. `{folder}`, `{stem}` and `{name}` refer to the
             sample's file; `{stem:_image=_mask}` replaces `_image` by `_mask`. A tuple also gives the type:
@@ -452,7 +452,7 @@ class Pipeline(ImageSteps, AudioSteps, TextSteps, AnnotationSteps):
         return self.step("lookup_table", fields=[field], keys=list(keys), values=list(values), default_value=default_value, **options)
 
     def take_json(self, field: str, values: Mapping[str, tuple[str, str]], **options: Any) -> Pipeline:
-        """Extract values of a JSON document into fields of their own.
+        """Extract values of a JSON document into separate fields.
 
         `values` maps fields to a JSON pointer and a type: `{"boxes": ("/objects/boxes", "float32[?, 4]")}`.
         """
@@ -555,7 +555,7 @@ class Pipeline(ImageSteps, AudioSteps, TextSteps, AnnotationSteps):
         )
 
     def __getattr__(self, name: str) -> Any:
-        # Only for names that there are not: what other libraries call a step is answered with what it is here.
+        # Only for unknown names: the name of a step in another library is answered with ours.
         meant = None if name.startswith("_") else _native.meant_step(name)
         if meant == f"did you mean `{name}`?":
             meant = f'it is a step of pipeline files: `.step("{name}", ...)`, with the parameters of docs/steps.md'

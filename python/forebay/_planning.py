@@ -43,7 +43,7 @@ _PREPARE = Column("prepare", "prep_seconds_total", "seconds")
 _PREDICTED = Column("predicted", "predicted_samples_per_second", "number")
 _BOUND = Column("bound by", "bound_by")
 
-#: A terminal has so many columns, and what a table leaves out to fit it, the first first. Notebooks have all.
+#: The width of a terminal, and the columns that a table omits to fit it, in this order. Notebooks show all.
 _WIDTH = 80
 _OPTIONAL = (_PREDICTED, _FIRST_BATCH)
 
@@ -61,7 +61,7 @@ def plan(profile: Profile | str | os.PathLike[str], **wanted: Unpack[Wanted]) ->
     weights
         Weights of `prep`, `storage`, `throughput` and `money`, or a single name. By default `"throughput"`.
     max_storage, max_prep_time, lossless
-        Exclude strategies that need more storage or preparation time for the whole data set, or that are lossy. If none is left, a
+        Exclude strategies that need more storage or preparation time for the entire data set, or that are lossy. If none is left, a
         `LimitError` names the closest.
     trainer
         Samples per second that the trainer can consume. Faster strategies score no better.
@@ -80,7 +80,7 @@ class Profile(Document):
     _what = "profile"
 
     def __init__(self, text: str, functions: Mapping[str, Callable[..., Any]] | None = None) -> None:
-        #: Each strategy in numbers: throughput and its spread, storage and preparation of the whole data set, what binds it.
+        #: Each strategy in numbers: throughput and its spread, storage and preparation of the entire data set, the bottleneck.
         self.strategies: list[dict[str, Any]] = json.loads(_native.summarize(text))
         #: What to know before relying on it, a paragraph each: that the data fits in memory but was measured without a cache.
         self.notices: list[str] = _native.notices(text)
@@ -237,7 +237,7 @@ class Plan(Document):
 
     @property
     def unsure_about(self) -> list[str]:
-        """Strategies that may be faster than the chosen one: other programs disturbed the measurement too much to tell."""
+        """Strategies that may be faster than the chosen one: other programs disturbed the measurement too much to be sure."""
         return list(self._content.get("unsure_about", ()))
 
     @property
@@ -248,7 +248,7 @@ class Plan(Document):
 
     @property
     def compressions(self) -> list[dict[str, Any]]:
-        """How each split is best kept of which compressions were measured, and why: `compression` is `None` where it is best as it is."""
+        """The best compression of each split for which compressions were measured, and why: `compression` is `None` if none is best."""
         return list(self._content.get("compressions", ()))
 
     @property

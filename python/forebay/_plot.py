@@ -19,7 +19,7 @@ def bars(
     title: str,
     unit: str = "samples per second",
 ) -> Any:
-    """A bar for each name, the first at the top, on `ax` or, without one, on axes of their own; the axes."""
+    """A bar for each name, the first at the top, on `ax` or, without one, on new axes; returns the axes."""
     axes = _axes(ax, names, title, unit)
     axes.barh(range(len(names)), values, xerr=spreads, color=colors)
     return axes

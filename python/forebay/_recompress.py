@@ -97,9 +97,9 @@ def recompress(
     on_error: Literal["fail", "skip"] = "fail",
     progress: bool | None = None,
 ) -> Recompressed:
-    """Write a folder of images, or a data set built by Forebay, at lower qualities, each to a folder of its own: `output/jpeg-75`.
+    """Write a folder of images, or a data set built by Forebay, at lower qualities, each to a separate folder: `output/jpeg-75`.
 
-    Quality is never raised: a JPEG that has the asked quality or a lower one is copied as it is. EXIF data and color profiles stay with their
+    Quality is never raised: a JPEG that has the requested quality or a lower one is copied. EXIF data and color profiles stay with their
     image, and files that are not images are copied. Existing files are kept, so that an interrupted run can be repeated. Of a data set each quality
     becomes a data set, with all other fields as they are.
 

@@ -1,4 +1,4 @@
-"""What is asked of the native module, and what it tells. The Rust side has the same fields."""
+"""Requests to the native module, and its answers. The Rust side has the same fields."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class LoadRequest(TypedDict):
 
 
 class FilesRequest(TypedDict):
-    """Where samples lie, and what may be done about it."""
+    """Where samples are, and how to handle errors."""
 
     folder: str
     files: tuple[list[str], list[str | int | float] | None] | None

@@ -1,4 +1,4 @@
-"""The results of a study: kept line by line while it runs, then a table, a page and what budgets need."""
+"""The results of a study: recorded line by line while it runs, then a table, a page and what budgets need."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def balanced_weights(labels: Iterable[Hashable]) -> list[float]:
 def stratified_subset(labels: Iterable[Hashable], share: float) -> list[int]:
     """Return the numbers of the first `share` of the samples of each class: `Loader(..., subset=stratified_subset(labels, 0.1))`.
 
-    At least one of each class is taken. `labels` are those of all samples, in the order of a loader without `shuffle`: by name, so
+    At least one of each class is included. `labels` are those of all samples, in the order of a loader without `shuffle`: by name, so
     that the subset is the same everywhere.
     """
     part = number("share", share)

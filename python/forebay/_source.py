@@ -44,7 +44,7 @@ class Source:
         self.cache = cache
         self.pipeline = pipeline
         self.functions = dict(functions or {})
-        #: The data set's folder, that of the files, or the files: fixed now, whatever becomes of the current folder and of the list.
+        #: The data set's folder, that of the files, or the files: fixed now, even if the current folder or the list changes later.
         self.data = _fixed(data)
         self._described = str(data)
         self.storage = storage
@@ -76,7 +76,7 @@ class Source:
         if isinstance(source, Plan):
             if not source.reads_files:
                 raise UsageError(
-                    f"the plan keeps `{source.chosen}`, which must be built before it can be loaded\n"
+                    f"the plan stores `{source.chosen}`, which must be built before it can be loaded\n"
                     'hint: load what `plan.build("dataset/")` returns'
                 )
             data = source.data if data is None else data
@@ -100,7 +100,7 @@ class Source:
         return cls(pipeline, files, storage, None, skip_errors, allow_outside, cache, block_cache=block_cache)
 
     def with_scans(self, scans: int | None) -> Source:
-        """The same data set, of whose progressive records so many groups of scans are read."""
+        """The same data set, reading that many groups of scans of its progressive records."""
         other = copy.copy(self)
         other.scans = scans
         return other

@@ -1,4 +1,4 @@
-"""What a loader tells of its work: where the time went, what is cached, what was skipped."""
+"""Statistics of a loader: where the time went, what is cached, what was skipped."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Stats:
 
     @property
     def bound_by(self) -> str:
-        """The bottleneck: `"storage"`, `"cpu"` or `"trainer"` (the consumer); `"unknown"` where too little was loaded to tell."""
+        """The bottleneck: `"storage"`, `"cpu"` or `"trainer"` (the consumer); `"unknown"` if too little was loaded to determine it."""
         return self._verdict()[0]
 
     def __str__(self) -> str:

@@ -360,7 +360,7 @@ class ImageSteps:
         scale
             Smallest and largest factor.
         shear
-            Degrees along x: up to so many either way, or between two; with four, between two along x and two along y.
+            Degrees along x: up to that many either way, or between two; with four, between two along x and two along y.
         interpolation
             `"nearest"` or `"bilinear"`.
         fill, mask_fill
@@ -435,7 +435,7 @@ class ImageSteps:
     ) -> Self:
         """Apply one of `steps`; `p` are their probabilities, compared with each other.
 
-        `steps` is a `Steps`, one of whose steps is applied, or a list of them, one of which is applied whole.
+        `steps` is a `Steps`, one of whose steps is applied, or a list of them, one of which is applied entirely.
         """
         return self.step("random_choice", steps=[_as_one(step) for step in steps], p=None if p is None else list(p), **options)
 
@@ -473,7 +473,7 @@ class ImageSteps:
     ) -> Self:
         """RandAugment as timm has it, by its configuration: `"rand-m9-mstd0.5-inc1"`.
 
-        `fill` is timm's `img_mean`. With `mstd` each change has a magnitude of its own.
+        `fill` is timm's `img_mean`. With `mstd` the magnitude of each change is drawn.
         """
         return self.step(
             "rand_augment_transform",

@@ -47,7 +47,7 @@ class TextSteps:
         max_length
             Maximum number of tokens. The rest is cut off.
         pad_to, pad_token_id
-            Pad every text to so many tokens, by default with 0; needs a `max_length` that is no larger.
+            Pad every text to that many tokens, by default with 0; needs a `max_length` that is no larger.
         """
         return self.step(
             "tokenize",
@@ -126,7 +126,7 @@ class TextSteps:
     ) -> Self:
         """Pack token sequences into windows of `max_length` tokens.
 
-        `"wrapped"` puts documents one after another and cuts them wherever a window is full; `"bfd"` keeps each document whole (best fit
+        `"wrapped"` puts documents one after another and cuts them wherever a window is full; `"bfd"` keeps each document intact (best fit
         decreasing) and leaves out what it has beyond `max_length`; `"bfd_split"` cuts longer ones into parts first. `outputs` are the fields that
         tell documents apart: `position_ids`, `segment_ids`, `cu_seqlens`, `labels`. The best fit is looked for among `buffer_tokens`. Packing crosses samples, so it is done once: `build` a data
         set with `strategy="packed"` (or a later stage), and load that.

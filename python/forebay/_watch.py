@@ -41,7 +41,7 @@ def watch(
     """Report what training waits for while it runs.
 
     Iterate over what this returns instead of the loader; batches and their order stay the same. A `forebay.Loader` may also be iterated
-    itself, and its waits are divided into preparation and storage. Of other loaders only the waiting as a whole is known.
+    itself, and its waits are divided into preparation and storage. For other loaders, only the total waiting time is known.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ class Watch:
         if isinstance(self._loader, Loader):
             found, before = self._stats(), self._before
             delta = {key: value - before[key] for key, value in found.items() if key != "threads"}
-            # While no batch is taken the loader's clock stands still.
+            # The loader's clock is stopped while no batch is consumed.
             delta.update(threads=found["threads"], seconds=seconds)
             stalls = json.loads(_native.stalls(json.dumps(delta)))
             samples, wait_share = delta["samples"], stalls.pop("wait_share")
@@ -259,8 +259,8 @@ def _sentence(figures: dict[str, Any]) -> str:
 #: What each figure is to Prometheus: its name, type and meaning.
 _METRICS = {
     "seconds": ("forebay_seconds_total", "counter", "Seconds of training that were watched"),
-    "batches": ("forebay_batches_total", "counter", "Batches that were taken"),
-    "samples": ("forebay_samples_total", "counter", "Samples that were taken"),
+    "batches": ("forebay_batches_total", "counter", "Batches consumed"),
+    "samples": ("forebay_samples_total", "counter", "Samples consumed"),
     "samples_per_second": ("forebay_samples_per_second", "gauge", "Samples per second since watching began"),
     "wait_share": ("forebay_wait_share", "gauge", "Share of the time that training waited for data"),
     "prep_stall_share": ("forebay_prep_stall_share", "gauge", "Share of the time that training waited for preparation"),

@@ -256,7 +256,7 @@ def build_part(
     ----------
     part
         `"prepare"` lists the source files and writes the list down in `output`; `"3/16"` builds the third of sixteen parts; `"finish"` checks that
-        all shards are there and writes the manifest.
+        all shards exist and writes the manifest.
     shards, overwrite
         Only for `"prepare"`.
     what, output, data, strategy, threads, storage, on_error, allow_outside, memory, functions, progress
@@ -312,12 +312,12 @@ class Dataset:
         self.shards_reused: int | None = None
         #: Its manifest, with the keys of `dataset.json` or `mix.json` (docs/formats/dataset.md).
         self.manifest: dict[str, Any] = json.loads(source.manifest or "{}")
-        #: What it keeps: `resized`, `decoded+png`; of several formats their names.
+        #: What it stores: `resized`, `decoded+png`; for several formats their names.
         self.strategy: str = source.strategy
 
     @property
     def pipeline(self) -> Pipeline:
-        """The whole pipeline, offline and online steps."""
+        """The full pipeline, offline and online steps."""
         return self._pipeline
 
     @property
@@ -366,7 +366,7 @@ class Dataset:
         """Export the data set as tar shards for WebDataset, and return their paths.
 
         Encoded images are named after their format (`jpg`), labels are `cls`, tensors `npy`. The folder must not contain tars yet.
-        Beside each tar lies its index (`.idx`), as DALI's `wds2idx` makes it.
+        Each tar gets an index (`.idx`) next to it, in the format of DALI's `wds2idx`.
         `memory` is the memory budget (see `Loader`).
         """
         count = integer("threads", cores() if threads is None else threads, 1, THREADS_MAX)

@@ -6,7 +6,7 @@ A build is cut into parts, and each part is a Ray task, wherever Ray has a free 
 
     dataset = forebay.ray.build("plan.json", "s3://bucket/dataset", parts=64)
 
-A part whose node dies is run again elsewhere, and keeps the shards that were finished; the result is that of `forebay.build`, byte for byte.
+A part whose node dies is run again elsewhere, and reuses the shards that were finished; the result is that of `forebay.build`, byte for byte.
 Only file names and figures go through Ray: samples are read from `data` and written to `output` by the nodes themselves. So both must be
 buckets, or folders that all nodes share, and every node must have the same version of Forebay.
 """
@@ -30,7 +30,7 @@ from ._work import Dataset, build_part
 
 __all__ = ["build"]
 
-#: More parts than this are more tasks than Ray keeps track of with ease.
+#: More parts than this are more tasks than Ray handles well.
 _PARTS_MAX = 10_000
 
 
@@ -129,7 +129,7 @@ def _run_all(task: Any, what: Any, output: str, parts: int, how: dict[str, Any],
 
 
 def _absolute(data: Data | None) -> Data | None:
-    """Where the data lies, for processes whose current folder is another."""
+    """Where the data is, for processes with another current folder."""
     if isinstance(data, (str, os.PathLike)):
         return os.fspath(data) if is_url(data) else os.path.abspath(data)
     if data is None or isinstance(data, FileList):

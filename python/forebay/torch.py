@@ -51,7 +51,7 @@ class IterableDataset(torch.utils.data.IterableDataset[dict[str, Any]]):
             self._heard = calls
         if self.loader._begins_within_an_epoch():
             raise UsageError(
-                "the loader stands in the middle of an epoch, which several workers cannot share\n"
+                "the loader is in the middle of an epoch, which several workers cannot share\n"
                 "hint: resume with num_workers=0, or iterate over the loader itself; it has its own threads"
             )
         yield from self.loader._share(worker.id, worker.num_workers)

@@ -131,7 +131,7 @@ def test_without_more_only_the_waiting_is_known():
     found = forebay.diagnose(Trainer(0.005), Constructed(0.0, 0.010), seconds=0.3)
     assert abs(found.wait_share - 0.5) < 0.08, found
     assert (found.prep_stall_share, found.bound_by, found.what_ifs) == (None, "unknown", [])
-    assert "could not be told apart" in str(found) and "files=" in str(found)
+    assert "could not be separated" in str(found) and "files=" in str(found)
 
 
 @in_one_of_some_tries

@@ -34,4 +34,4 @@ def test_one_batch_tells_no_bottleneck(photos: Path) -> None:
     assert len(list(loader)) == 1
     stats = loader.stats()
     assert stats.work_seconds > 0 and stats.bound_by == "unknown"
-    assert str(stats).startswith("too short to tell the bottleneck: it went on for ")
+    assert str(stats).startswith("too short to determine the bottleneck: it ended ")

@@ -1,12 +1,12 @@
-//! Reading compressed shards beside the libraries that inflate them, on two threads beside one, and what zlib's strategies cost.
+//! Reading compressed shards compared with the bare libraries, two threads compared with one, and the cost of zlib's strategies.
 //!
-//! The data are decoded photos, as a data set that keeps pixels has them. Ours is the whole way from a shard in memory to samples: blocks
-//! are found, inflated, their records' checksums looked at, and taken apart. Theirs is one call for all of the same bytes, into memory that
-//! is there already. LZ4 is so fast that looking at checksums shows, which its library does not do: what it and the checksums take together stands
-//! beside it, too, as what is left to gain.
+//! The data are decoded photos, as in a data set of pixels. Our side goes all the way from a shard in memory to samples: blocks
+//! are located and decompressed, and their records verified and parsed. The library's side is one call for all of the same bytes, into memory that
+//! is allocated already. LZ4 is so fast that verifying checksums shows, which its library does not do: another row has the library and the checksums
+//! together, which is what remains to be gained.
 //!
-//! A pass over the data may be short, and starting threads, and waiting for the last block, would count. So there are as many passes in a
-//! measurement as fill a fifth of a second.
+//! A pass over the data may be short, so that starting threads and waiting for the last block would count. A measurement therefore takes as many
+//! passes as fill a fifth of a second.
 
 use std::hint::black_box;
 use std::io::Write as _;
@@ -36,11 +36,11 @@ const PIPELINE: &str = "name = \"pixels\"\n[source]\nfiles = \"**/*.npy\"\nfield
 
 const SHARDS: usize = 4;
 
-/// The least that is good enough of a library's speed, and of two threads beside one.
+/// The minimum share of a library's speed, and of two threads compared with one.
 const LIBRARY_BAR: f64 = 0.9;
 const THREADS_BAR: f64 = 1.8;
 
-/// What is read, beside what: libraries that inflate the same bytes.
+/// What is read, and the libraries that decompress the same bytes.
 const BESIDE: [(&str, &[Library]); 12] = [
     ("zstd-3", &[Library::Zstd]),
     ("zstd-3-record", &[Library::Zstd]),
@@ -130,7 +130,7 @@ struct Data {
     storage: MemoryStorage,
     /// How many bytes its records are.
     megabytes: f64,
-    /// What a library is given at once, and what it is to make of it.
+    /// The input of one library call, and its expected output.
     pieces: Vec<Piece>,
     longest: usize,
 }
@@ -335,7 +335,7 @@ fn filtered(picture: &[u8]) -> Vec<u8> {
     picture.iter().zip(before).map(|(value, before)| value.wrapping_sub(before)).collect()
 }
 
-/// How fast a strategy of zlib's compresses beside the usual one, and how much it makes of the same data.
+/// How fast a strategy of zlib compresses compared with the usual one, and the size of its output for the same data.
 fn strategy_row(pictures: &[Vec<u8>], strategy: &str) -> Outcome<Row> {
     let compressed = |name: &str| -> Outcome<usize> {
         let mut output = ShardCompressor::new(Vec::new(), name.parse()?)?;

@@ -1,4 +1,4 @@
-//! Large images through the loader: what it takes of the CPU for each beside what decoding takes by itself.
+//! Large images through the loader: CPU time per image compared with decoding alone.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -35,7 +35,7 @@ const PLACES: usize = 4 * BATCH_SIZE;
 const ROUNDS: usize = 9;
 const EPOCHS: u64 = 8;
 
-/// The bars: CPU time beside the kernel's, two threads beside one, and the system's part of the time.
+/// The targets: CPU time compared with the kernel's, two threads compared with one, and the system's part of the time.
 const RATIO_MAX: f64 = 1.35;
 const SPEEDUP_MIN: f64 = 1.8;
 const SYSTEM_MAX: f64 = 0.10;

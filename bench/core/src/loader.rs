@@ -1,4 +1,4 @@
-//! The loader beside the sum of its parts, and on two threads beside one.
+//! The loader compared with the sum of its parts, and on two threads compared with one.
 
 use std::sync::Arc;
 
@@ -74,7 +74,7 @@ fn load(dataset: &Arc<Dataset>, threads: usize) -> Outcome<()> {
     Ok(())
 }
 
-/// One worker of the loader beside a plain loop over the same steps.
+/// One worker of the loader compared with a plain loop over the same steps.
 fn overhead(dataset: &Arc<Dataset>, files: &[Vec<u8>]) -> Outcome<Row> {
     let mut parts = Parts::default();
     let (ours, theirs) = in_turn(
@@ -146,7 +146,7 @@ fn step(
     Ok(sink.spec)
 }
 
-/// Gives a tensor its slot in a buffer, and keeps what it is.
+/// Gives a tensor its slot in a buffer, and records its spec.
 pub(crate) struct SlotSink<'a> {
     pub(crate) buffer: &'a mut Vec<u64>,
     pub(crate) spec: TensorSpec,

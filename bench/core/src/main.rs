@@ -1,4 +1,4 @@
-//! `make bench`: Forebay's hot paths beside the bare libraries they stand on, in one run.
+//! `make bench`: Forebay's hot paths compared with the bare libraries that they use, in one run.
 //!
 //! The machine may be noisy, so no row is an absolute time: each compares two ways of doing the same work, measured in
 //! turn, and reports the ratio of the medians.

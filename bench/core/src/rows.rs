@@ -184,7 +184,7 @@ fn resize(work: &'static str, files: &[Vec<u8>]) -> Outcome<Row> {
     })
 }
 
-/// Records of encoded photos out of a block in memory, beside the checksum alone, which is the least that reading must do.
+/// Records of encoded photos from a block in memory, compared with the checksum alone, which is the minimum that reading must do.
 fn records(work: &'static str, files: &[Vec<u8>]) -> Outcome<Row> {
     let mut writer = Writer::new(Vec::new());
     let mut index = Index::new();

@@ -1,4 +1,4 @@
-//! What many samples cost before the first of them is there: listing their files, opening a data set, starting an epoch.
+//! What many samples cost before the first of them is available: listing their files, opening a data set, starting an epoch.
 //!
 //! One million small files are made as links to a few (a file system has room for names, not for a million files of a bench), listed,
 //! built into a data set and opened. Each figure is taken in a process of its own: what an earlier one gave back to the allocator and not
@@ -66,7 +66,7 @@ impl fmt::Display for Figure {
     }
 }
 
-/// What is measured, in a process of its own.
+/// What is measured in a separate process.
 #[derive(Clone, Copy)]
 enum Work {
     List,
@@ -146,7 +146,7 @@ pub(crate) fn figures(selection: &Selection) -> Outcome<Vec<Figure>> {
     wanted.into_iter().map(|number| figure(number, folder.path())).collect()
 }
 
-/// Takes figure `number` in a process of its own.
+/// Measures figure `number` in a separate process.
 fn figure(number: usize, folder: &Path) -> Outcome<Figure> {
     let program = std::env::current_exe()?;
     let ran = Command::new(program).arg(CHILD).arg(number.to_string()).arg(folder).stderr(Stdio::inherit()).output()?;

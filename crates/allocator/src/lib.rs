@@ -1,9 +1,9 @@
 //! The system's allocator with a reserve, so that running out of memory can be an error.
 //!
-//! A buffer whose size a file decides is asked for with `try_reserve`, and a refusal is an error there. All the rest, names and
-//! messages and the insides of libraries, cannot refuse: Rust ends the process. [`Allocator`] helps these over the moment: a
-//! small request that the system refuses is served from a reserve, and [`take_refused`] tells whoever asks that it happened.
-//! The engine asks between two samples, and ends in order, with an error.
+//! Buffers whose size depends on a file are allocated with `try_reserve`, and a failure there is an error. All other allocations (names,
+//! messages, the internals of libraries) cannot fail gracefully: Rust ends the process. [`Allocator`] bridges this gap: a
+//! small request that the system refuses is served from a reserve, and [`take_refused`] reports that this happened.
+//! The engine checks this between samples, and ends the work with an error.
 //!
 //! ```
 //! #[global_allocator]
@@ -13,15 +13,15 @@
 //! # }
 //! ```
 //!
-//! The reserve lies in the part of the program's image that has no content, so it costs addresses, and no memory until it is
-//! used. What is given back to it counts, and when all of it was, it is whole again. A large request is not served from it.
+//! The reserve is in the zero-initialized part of the program's image, so it takes address space, but no memory until it is
+//! used. It becomes available again once everything taken from it has been freed. Large requests are not served from it.
 //!
-//! Beside it, [`advise_huge_pages`] is for large blocks that are used again and again, and [`MappedFile`] for what the page cache holds.
+//! In addition, [`advise_huge_pages`] is for large blocks that are reused many times, and [`MappedFile`] for files in the page cache.
 //!
 //! # Limits
 //!
-//! Where the system promises more than it has (Linux, unless told otherwise) it refuses only what is beyond `ulimit -v`, and
-//! ends a process instead of refusing. What C libraries ask for does not come from here: they return errors of their own.
+//! A system that overcommits memory (Linux, by default) only refuses what exceeds `ulimit -v`; otherwise it kills a process
+//! when memory runs out. C libraries do not use this allocator: they return errors of their own.
 
 #[cfg(target_os = "linux")]
 mod mapped;
@@ -40,21 +40,21 @@ const SMALL_BYTES_MAX: usize = 1 << 20;
 /// The size of the last request that the system refused and the reserve served; 0 for none.
 static REFUSED_BYTES: AtomicUsize = AtomicUsize::new(0);
 
-/// The size of a request that the system refused and the reserve served, once, if there was one since the last time
-/// that somebody asked: whoever asks is to end its work with an error.
+/// The size of a request that the system refused and the reserve served, if there was one since the last call. The caller
+/// must then end its work with an error.
 pub fn take_refused() -> Option<usize> {
-    // Nearly always there is none, and looking costs less than taking.
+    // There is almost never one, and a load is cheaper than a swap.
     if REFUSED_BYTES.load(Ordering::Relaxed) == 0 {
         return None;
     }
     Some(REFUSED_BYTES.swap(0, Ordering::Relaxed)).filter(|&bytes| bytes > 0)
 }
 
-/// Whether the system would give `bytes` more now. For what cannot be refused once it has begun, such as a thread; others may
-/// take the memory meanwhile, so it is a question and no promise.
+/// Whether the system would provide `bytes` more now. For operations that cannot fail gracefully once started, such as spawning a
+/// thread. Other processes may take the memory in the meantime, so this is no guarantee.
 pub fn can_map(bytes: usize) -> bool {
     use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
-    // SAFETY: where the mapping lies is left to the system, so it is in nobody's way. Nobody looks at it, and it is given back whole.
+    // SAFETY: the system chooses the address, so the mapping overlaps nothing. It is never accessed, and is unmapped completely.
     unsafe {
         mmap_anonymous(std::ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
             .and_then(|mapping| munmap(mapping, bytes))
@@ -62,9 +62,8 @@ pub fn can_map(bytes: usize) -> bool {
     }
 }
 
-/// Asks for huge pages behind `memory`, which is to be used from end to end, and best was not touched yet: a few page faults instead of
-/// hundreds, and fewer misses of the processor's table of pages. The system heeds it where it is set to `madvise` or `always`; where
-/// it does not, the memory is as good as before.
+/// Requests huge pages for `memory`, which should be used entirely and, ideally, has not been touched yet: a few page faults instead of
+/// hundreds, and fewer TLB misses. The system honors it if it is set to `madvise` or `always`; otherwise nothing changes.
 pub fn advise_huge_pages(memory: &mut [u8]) {
     #[cfg(target_os = "linux")]
     {
@@ -74,7 +73,7 @@ pub fn advise_huge_pages(memory: &mut [u8]) {
         let skipped = block.align_offset(page_bytes);
         let whole_bytes = bytes.saturating_sub(skipped) / page_bytes * page_bytes;
         if whole_bytes > 0 {
-            // SAFETY: the pages lie within `memory`, and the advice changes nothing of what they hold.
+            // SAFETY: the pages are within `memory`, and the advice does not change their content.
             let _ = unsafe { madvise(block.wrapping_add(skipped).cast(), whole_bytes, Advice::LinuxHugepage) };
         }
     }
@@ -87,7 +86,7 @@ pub fn advise_huge_pages(memory: &mut [u8]) {
 pub struct Allocator;
 
 impl Allocator {
-    /// What the system gave, or a piece of the reserve for a small request that it refused; null otherwise.
+    /// The block that the system returned, or a piece of the reserve for a small request that it refused; null otherwise.
     #[inline]
     fn or_reserve(given: *mut u8, layout: Layout) -> *mut u8 {
         if given.is_null() { Self::from_reserve(layout) } else { given }
@@ -106,8 +105,8 @@ impl Allocator {
     }
 }
 
-// SAFETY: Every block is the system's, with its guarantees, or a piece of the reserve, which `Reserve::take` promises to be
-// of the layout and nobody else's until it is given back. A block goes back to where it came from: its address tells. Nothing
+// SAFETY: Every block is the system's, with its guarantees, or a piece of the reserve, which `Reserve::take` guarantees to have
+// the layout and to be exclusive until it is freed. Each block is freed where it came from, which its address shows. Nothing
 // here unwinds or allocates.
 unsafe impl GlobalAlloc for Allocator {
     #[inline]
@@ -157,7 +156,7 @@ unsafe impl GlobalAlloc for Allocator {
 }
 
 impl Allocator {
-    /// What `realloc` does where a block cannot grow in place.
+    /// What `realloc` does if a block cannot grow in place.
     ///
     /// # Safety
     ///

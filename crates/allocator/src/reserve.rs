@@ -1,26 +1,26 @@
-//! The reserve: pieces of one block, cut off its front one after another.
+//! The reserve: a bump allocator over one block.
 //!
-//! It is for the seconds between the first refusal and the end of the work, so pieces that are given back are only counted. When
-//! all of them are back, the whole block is free again.
+//! It is for the seconds between the first refusal and the end of the work, so pieces that are freed are only counted. When
+//! all of them have been freed, the whole block is available again.
 
 use std::alloc::Layout;
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Enough for what a few dozen threads have in hand. It must fit into half of a word, with space for a count.
+/// Enough for the small allocations of a few dozen threads. It must fit into half a word, next to a counter.
 const RESERVE_BYTES: usize = 16 << 20;
 
-/// What small requests are served from when the system refuses them.
+/// Serves small requests that the system refuses.
 pub(crate) static RESERVE: Reserve = Reserve::new();
 
 pub(crate) struct Reserve {
     block: UnsafeCell<[MaybeUninit<u8>; RESERVE_BYTES]>,
-    /// Pieces in use, and how many bytes of the block are cut off: one word, so that both change at once.
+    /// The pieces in use and the bytes taken from the block, in one word, so that both change atomically.
     state: AtomicU64,
 }
 
-// SAFETY: the block is only reached through pieces, and `take` gives no byte to two of them at a time.
+// SAFETY: the block is only accessed through pieces, and `take` never hands out a byte twice at the same time.
 unsafe impl Sync for Reserve {}
 
 impl Reserve {

@@ -57,7 +57,7 @@ Exit codes:
   2    the command line or the pipeline is invalid, or a path does not exist
   130  interrupted with Ctrl-C";
 
-/// The whole command line.
+/// The command line.
 #[derive(Debug, Parser)]
 #[command(name = "forebay", version, about = ABOUT, long_about = LONG_ABOUT, after_help = EXAMPLES)]
 #[command(arg_required_else_help = true, max_term_width = 80)]
@@ -99,7 +99,7 @@ pub(crate) const MEASUREMENT: &str = "Measurement options";
 pub(crate) const OUTPUT: &str = "Output options";
 pub(crate) const RESOURCES: &str = "Resource options";
 
-/// How often each strategy is run, unless told.
+/// The default number of runs per strategy.
 pub(crate) const RUNS_DEFAULT: NonZeroU32 = NonZeroU32::new(5).expect("not 0");
 
 /// How long runs last.
@@ -278,7 +278,7 @@ pub(crate) fn pipeline(text: &str, settings: &Settings, list: &ListArguments) ->
     Ok(with_absolute_files(pipeline, Path::new(""))?)
 }
 
-/// What is at `path`; `None` for nothing. A disk or a store that fails is not taken for one that has nothing there.
+/// What is at `path`; `None` if there is nothing. A failing disk or store is an error, not a missing path.
 pub(crate) fn look_at(path: &Path) -> Result<Option<EntryKind>> {
     if is_url(path) {
         return look_at_url(path);

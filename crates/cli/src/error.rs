@@ -148,9 +148,9 @@ impl Error {
         }
         match error {
             EngineError::Sample { .. } | EngineError::Pipeline(PipelineError::Step { .. }) => true,
-            // A shard of which a part is damaged.
+            // A partially damaged shard.
             EngineError::Record(error) => error.kind() == ErrorKind::Data,
-            // Reading a source file, a record or a table beside a shard.
+            // Reading a source file, a record or a table next to a shard.
             EngineError::Storage(error) => match error {
                 // A store that refuses everything, or that cannot be reached, is not skipped by leaving samples out.
                 StorageError::Open { path, source } => !is_url(path) || source.kind() == io::ErrorKind::NotFound,

@@ -20,7 +20,7 @@ pub(crate) struct ListArguments {
     files_from: Option<PathBuf>,
 }
 
-/// A list has at most so many bytes: tens of millions of paths.
+/// The maximum size of a list in bytes: tens of millions of paths.
 const LIST_BYTES_MAX: u64 = 4 << 30;
 
 impl ListArguments {

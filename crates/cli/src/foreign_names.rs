@@ -1,4 +1,4 @@
-//! What other libraries call an option, and what it is here: one table for the options of the program and the arguments of Python.
+//! The names of options in other libraries, and ours: one table for the options of the program and the arguments of Python.
 
 use std::ffi::OsString;
 
@@ -7,7 +7,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::arguments::Cli;
 
-/// Names that more than spelling tells apart from ours.
+/// Names that differ from ours in more than spelling.
 struct Known {
     /// Names of PyTorch's `DataLoader`, DALI, `WebDataset`, tf.data, FFCV, `MosaicML` Streaming and Hugging Face, as [`folded`] makes them.
     names: &'static [&'static str],
@@ -194,7 +194,7 @@ pub fn meant_argument(found: &str, arguments: &[&str]) -> Option<String> {
     forebay_pipeline::nearest(found, arguments.iter().copied()).map(|name| format!("did you mean `{name}`?"))
 }
 
-/// Adds to an error about an unknown option what it is called here, if it has a name of another library.
+/// Adds our name of an option to an error about an unknown option, if it is the name in another library.
 pub(crate) fn with_hint(mut error: clap::Error, arguments: &[OsString]) -> clap::Error {
     if error.kind() != ErrorKind::UnknownArgument {
         return error;

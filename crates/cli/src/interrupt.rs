@@ -1,4 +1,4 @@
-//! Ctrl-C, a terminal that is closed, and a polite `kill`: the work is told to end, removes what was temporary, and the program says so.
+//! Handles Ctrl-C, a closed terminal and SIGTERM: the work is cancelled, temporary files are removed, and the program says so.
 //!
 //! While there is no work that could clean up, a signal does what it always does. The second one ends the program at once.
 
@@ -40,7 +40,7 @@ pub(crate) fn install() -> io::Result<()> {
     Ok(())
 }
 
-/// Whether whoever started the program wants a signal ignored, as `nohup` does.
+/// Whether the parent process wants a signal ignored, as `nohup` does.
 fn ignores(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());

@@ -1,4 +1,4 @@
-//! The `forebay` program, as a function: the only room that prints. `main.rs` calls it, and so does the command that the Python package installs.
+//! The `forebay` program, as a function: the only crate that prints. `main.rs` calls it, and so does the command that the Python package installs.
 //!
 //! Each command is one file under `commands/`: it reads its arguments, calls the engine or the planner, and presents what came
 //! back, as text for people or (with `--json`) as one document for programs. Data goes to standard output, everything else

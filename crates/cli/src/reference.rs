@@ -15,7 +15,7 @@ What `forebay COMMAND --help` says, on one page. Python's functions have the sam
 
 ";
 
-/// Options that every command has: they are told once, of the program.
+/// Options that every command has: they are described once, for the program.
 const EVERYWHERE: [&str; 3] = ["help", "json", "version"];
 
 /// The page.

@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 /// Heading of the help.
 const SAMPLING: &str = "Sampling options";
 
-/// A list of numbers has at most so many bytes: a hundred million of them.
+/// The maximum size of a list of numbers in bytes: a hundred million of them.
 const NUMBERS_BYTES_MAX: u64 = 1 << 30;
 
 /// What is drawn for an epoch. Samples are counted from 0, in the order of a load without `--shuffle`.
@@ -91,7 +91,7 @@ impl SamplingArguments {
         self.interleave.iter().map(|other| &*other.folder)
     }
 
-    /// How much of each data set comes, where there are several of so many samples.
+    /// The shares of several data sets, given their numbers of samples.
     pub(crate) fn shares(&self, counts: &[u64]) -> Result<Option<Shares>> {
         if self.interleave.is_empty() {
             return Ok(None);
@@ -227,7 +227,7 @@ fn numbers<T: FromStr>(path: &Path) -> Result<Vec<T>> {
                 let problem = format!("line {number} of `{}` is `{shown}`, which is not a number", path.display());
                 Error::usage(
                     problem,
-                    "write one number per line: of samples whole ones from 0 on, of weights any from 0 on",
+                    "write one number per line: sample numbers are integers from 0 on, weights are 0 or more",
                 )
             })
         })

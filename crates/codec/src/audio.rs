@@ -1,7 +1,7 @@
-//! Sound: MP3, FLAC and WAV to 16-bit samples, and samples to a log-mel spectrogram.
+//! Audio: MP3, FLAC and WAV to 16-bit samples, and samples to a log-mel spectrogram.
 //!
-//! [`decode`] decodes; content decides the format, never a file name. [`Resampler`] brings audio to another sample rate.
-//! [`Spectrogram`] makes of the samples what speech models are trained on.
+//! [`decode`] decodes; the content determines the format, never a file name. [`Resampler`] converts audio to another sample rate.
+//! [`Spectrogram`] computes from the samples what speech models are trained on.
 //!
 //! ```
 //! use forebay_codec::audio::{AudioOptions, Spectrogram, SpectrogramBuffers, SpectrogramOptions, decode};
@@ -22,21 +22,21 @@
 //! # Ok::<(), forebay_codec::Error>(())
 //! ```
 //!
-//! What comes out of [`decode`] is `int16`, whatever is stored, because PRESTO's audio pipelines keep it so:
+//! [`decode`] always returns `int16`, as PRESTO's audio pipelines do:
 //!
 //! | stored | becomes |
 //! |---|---|
-//! | FLAC of up to 16 bit | the same numbers, moved up to 16 bit where there are fewer |
+//! | FLAC of up to 16 bit | the same numbers, shifted to 16 bit if there are fewer |
 //! | FLAC of 17 to 32 bit | the upper 16 bit (rounded down), as ffmpeg gives them |
 //! | WAV of 8 to 32 bit | as FLAC; floats times 32,768, rounded to nearest (ties to even), clamped |
 //! | MP3 | the decoder's float times 32,768, rounded to nearest (ties to even), clamped: as ffmpeg does it |
 //! | several channels, [`Mix::Mono`] | the mean of the channels' 16-bit samples, rounded to nearest (ties to even) |
 //!
-//! The silence that an MP3 encoder adds before and after is taken away where the file says how much it is (a LAME or
+//! The silence that an MP3 encoder adds before and after is removed if the file says how much it is (in a LAME or
 //! Lavc header), as ffmpeg does.
 //!
-//! Data that is missing or damaged is an error, unless [`AudioOptions::allow_truncated`]: then what precedes it is given.
-//! What may stand around the audio without being an error: tags (`ID3v2` before it, `ID3v1` and `APEv2` after it) and, for
+//! Data that is missing or damaged is an error, unless [`AudioOptions::allow_truncated`] is set: then what precedes it is returned.
+//! Not an error are tags around the audio (`ID3v2` before it, `ID3v1` and `APEv2` after it) and, for
 //! MP3, other bytes before the first frame and after the last one.
 
 mod decode;

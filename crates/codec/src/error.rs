@@ -120,10 +120,12 @@ fn format_message(format: &str, problem: &str, offset: Option<usize>, truncated:
     let state = if truncated { "data is truncated" } else { "data is damaged" };
     let at = offset.map(|offset| format!(" at byte `{offset}`")).unwrap_or_default();
     let hint = match truncated {
-        // What is there of an L3 is not decoded: see `docs/formats/images.md`.
-        true if format == Format::L3.name() => "\nhint: copy or make the file again: an L3 is whole or nothing",
+        // A truncated L3 is not decoded partially: see `docs/formats/images.md`.
+        true if format == Format::L3.name() => {
+            "\nhint: copy or create the file again: an L3 cannot be decoded partially"
+        }
         true if matches!(format, "flac" | "mp3") => "\nhint: `allow_truncated` decodes what precedes it",
-        true if matches!(format, "audio" | "raw signal" | "NPY" | "tensor") => "\nhint: copy or make the file again",
+        true if matches!(format, "audio" | "raw signal" | "NPY" | "tensor") => "\nhint: copy or create the file again",
         true => "\nhint: `allow_truncated` decodes what is there",
         false => "",
     };

@@ -1,4 +1,4 @@
-//! Pictures: seven formats to tensors `[height, width, channels]` and back.
+//! Images: seven formats to tensors `[height, width, channels]` and back.
 //!
 //! [`EncodedImage::open`] reads the header, [`EncodedImage::plan`] says what a decode gives and takes, [`Decoder`] does it;
 //! [`decode_labels`] decodes masks, [`encode`] encodes. [`jpeg_quality`] says how a JPEG was encoded, [`Metadata`] what to take along when it is

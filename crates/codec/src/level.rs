@@ -1,4 +1,4 @@
-//! Which instructions kernels use, in this room and in those that use it.
+//! The instructions that kernels use, in this crate and in those that depend on it.
 //!
 //! `jpeg`, `l3` and `png`, which are published alone, have levels of their own, for the instructions that each of them needs.
 

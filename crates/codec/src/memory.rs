@@ -1,14 +1,14 @@
-//! Buffers whose size a file decides: they are got, or an error says how much was wanted. Never an abort.
+//! Buffers whose size depends on a file: if an allocation fails, an error says how much was requested. It never aborts.
 
 use bytemuck::Zeroable;
 
 use crate::error::{Error, Result};
 
-/// Grants memory, or refuses it. Asked before so many bytes more are taken for what a file decides the size of; where it says no, the work ends with
+/// Grants or refuses memory. It is called before that many more bytes are allocated for something whose size depends on a file; if it refuses, the work ends with
 /// [`Error::Memory`].
 pub type MemoryGate<'a> = &'a mut dyn FnMut(usize) -> bool;
 
-/// An error unless `gate` grants so many bytes more.
+/// An error unless `gate` grants that many more bytes.
 pub(crate) fn ask(gate: MemoryGate<'_>, bytes: usize) -> Result<()> {
     if gate(bytes) { Ok(()) } else { Err(Error::Memory { bytes: bytes as u64 }) }
 }
@@ -36,7 +36,7 @@ pub fn grow<T: Zeroable + Clone>(buffer: &mut Vec<T>, count: usize) -> Result<()
     Ok(())
 }
 
-/// Makes space for `more` elements behind those that are there, with some to spare as a growing buffer has it.
+/// Reserves space for `more` elements, with amortized growth.
 pub fn reserve<T>(buffer: &mut Vec<T>, more: usize) -> Result<()> {
     buffer.try_reserve(more).map_err(|_| refused::<T>(buffer.len().saturating_add(more)))
 }

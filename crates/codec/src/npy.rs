@@ -1,4 +1,4 @@
-//! `NumPy`'s file format for one array (`.npy`), as `WebDataset` keeps tensors.
+//! `NumPy`'s file format for one array (`.npy`), in which `WebDataset` stores tensors.
 //!
 //! Versions 1 to 3, little endian, C order, of the element types that a [`Tensor`] has.
 

@@ -1,8 +1,8 @@
-//! Electrical signals: voltage and current from HDF5, CSV and raw files, and what is computed of them to tell appliances
-//! apart (non-intrusive load monitoring, NILM).
+//! Electrical signals: voltage and current from HDF5, CSV and raw files, and features that identify
+//! appliances (non-intrusive load monitoring, NILM).
 //!
 //! [`read`] reads the chosen channels of a recording as `float64`; [`Recording::remove_offset`] and
-//! [`Recording::calibrate`] turn counts of a converter into volts and amperes; [`NilmFeatures`] makes power, effective
+//! [`Recording::calibrate`] turn counts of a converter into volts and amperes; [`NilmFeatures`] computes power, effective
 //! current and its cumulative sum of a window. [`write_hdf5`] writes a recording; [`rms()`] takes the root mean square of tensors of any type.
 
 mod calibrate;

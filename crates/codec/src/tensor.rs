@@ -1,8 +1,8 @@
 //! The tensor: an element type, a shape and row-major bytes.
 //!
-//! A [`Tensor`] is immutable and cheap to clone or slice, because its bytes are shared: the pixels of a stored picture may
+//! A [`Tensor`] is immutable and cheap to clone or slice, because its bytes are shared: the pixels of a stored image may
 //! be a slice of the block that was read from disk. Work happens on views: an operation reads a [`TensorView`] and writes
-//! a [`TensorMut`], and whoever runs it decides where the output lives (a scratch buffer, or the slot of a batch).
+//! a [`TensorMut`], and the caller decides where the output goes (a scratch buffer, or the slot of a batch).
 
 use std::fmt;
 
@@ -255,7 +255,7 @@ impl Tensor {
         &self.data
     }
 
-    /// Its elements, taken out.
+    /// Its elements, by value.
     pub fn into_data(self) -> Bytes {
         self.data
     }

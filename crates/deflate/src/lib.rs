@@ -1,8 +1,8 @@
-//! DEFLATE (RFC 1951) as zlib makes it, with all that zlib can be told, behind a safe stream.
+//! DEFLATE (RFC 1951) by zlib, with all of its parameters, behind a safe stream.
 //!
-//! The studies of compressed records compare zlib's five strategies. The libraries that are written in Rust, and zlib-ng, take
-//! all five and treat some of them alike; zlib itself does not, and its safe wrappers do not pass the strategy on. So zlib is
-//! called here, in a room of its own, and whoever compresses stays without `unsafe`.
+//! The study of record compression compares zlib's five strategies. The libraries written in Rust, and zlib-ng, accept
+//! all five but do not distinguish some of them. zlib itself does, but its safe wrappers do not expose the strategy. So zlib is
+//! called here, in a crate of its own, and its users need no `unsafe`.
 //!
 //! ```
 //! use forebay_deflate::{Deflate, Flush, Parameters, Strategy, Wrapper};
@@ -17,21 +17,21 @@
 //!
 //! # When not to use it
 //!
-//! For inflating: there are faster libraries, which are safe. For making small files fast: zlib-ng's algorithms take about half
-//! the time.
+//! For decompression: there are faster libraries, which are safe. For fast compression of small files: zlib-ng's algorithms take
+//! about half the time.
 
 mod stream;
 
 pub use stream::{Deflate, Progress};
 
-/// What zlib can be told about a stream.
+/// zlib's parameters of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Parameters {
     /// From 1, fast, to 9, small.
     pub level: u8,
     /// What matches are looked for.
     pub strategy: Strategy,
-    /// The logarithm to the base 2 of how far back a match may lie, from 9 to 15.
+    /// The base-2 logarithm of the maximum match distance, from 9 to 15.
     pub window_bits: u8,
     /// How much memory the state takes, from 1 to 9.
     pub memory_level: u8,
@@ -63,13 +63,13 @@ pub enum Strategy {
     Filtered,
     /// None: bytes are coded by how often they occur.
     HuffmanOnly,
-    /// Runs of one byte. Nearly as fast as no match, and better for pictures as PNG filters them.
+    /// Only runs of one byte. Nearly as fast as no matching, and better for filtered PNG images.
     Rle,
     /// Any match, coded by the table that the format fixes.
     Fixed,
 }
 
-/// What stands around the compressed bytes.
+/// The container around the compressed bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Wrapper {
     /// Nothing.
@@ -83,7 +83,7 @@ pub enum Wrapper {
 pub enum Flush {
     /// Whatever is ready.
     None,
-    /// All, up to a whole byte, after which nothing refers to what came before it.
+    /// Everything, up to a byte boundary, after which nothing refers to earlier data.
     Full,
     /// All, and the end.
     Finish,

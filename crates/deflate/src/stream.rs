@@ -1,5 +1,5 @@
 //! zlib's stream.
-#![expect(unsafe_code, reason = "the library is C; every call stands here with the reason why it is sound")]
+#![expect(unsafe_code, reason = "the library is C; all calls are here, each with the reason why it is sound")]
 
 use std::ffi::{c_int, c_uint};
 use std::mem::MaybeUninit;
@@ -22,7 +22,7 @@ unsafe impl Send for Deflate {}
 /// What a call did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// How many bytes of the input were taken.
+    /// How many bytes of the input were consumed.
     pub read: usize,
     /// How many bytes of the output were filled.
     pub written: usize,

@@ -11,7 +11,7 @@ pub(super) struct Bits {
 impl Bits {
     /// The lowest `bits` of `value`, at most 32.
     pub(super) fn put(&mut self, value: u64, bits: u32) {
-        debug_assert!(bits <= 32, "more than fit beside what is held");
+        debug_assert!(bits <= 32, "more than fit into the buffer");
         self.held = (self.held << bits) | (value & ((1 << bits) - 1));
         self.pending += bits;
         while self.pending >= 8 {

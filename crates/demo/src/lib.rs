@@ -129,7 +129,7 @@ impl Domain {
     }
 }
 
-/// What is to be made.
+/// What to generate.
 #[derive(Debug, Clone)]
 pub struct Order {
     /// What it is about.
@@ -140,7 +140,7 @@ pub struct Order {
     pub seed: u64,
     /// How many files.
     pub samples: u64,
-    /// What tensors are to be, for [`Domain::Synthetic`].
+    /// The size and type of tensors, for [`Domain::Synthetic`].
     pub tensors: TensorKind,
 }
 
@@ -161,7 +161,7 @@ pub struct Made {
     pub seconds: f64,
 }
 
-/// Makes data for a domain: its files, and a pipeline file where the preset must be told something of them.
+/// Generates the data of a domain: its files, and a pipeline file if the preset needs parameters for them.
 pub fn make(order: &Order, progress: &dyn Progress) -> Result<Made> {
     let begun = Instant::now();
     let folder = order.folder.join(order.domain.folder_name());
@@ -243,7 +243,7 @@ const VOCABULARY: usize = 8000;
 /// So many articles are enough to learn them from.
 const LEARNED_FROM_MAX: u64 = 500;
 
-/// The names of what is made beside the files of a domain.
+/// The names of what is generated next to the files of a domain.
 pub const PIPELINE_FILES: [&str; 2] = ["nlp.toml", "synthetic.toml"];
 /// The name of the vocabulary of `nlp`.
 pub const TOKENIZER_FILE: &str = "tokenizer.tiktoken";

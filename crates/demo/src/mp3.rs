@@ -1,6 +1,6 @@
-//! MP3 files (MPEG-1 Layer III, ISO 11172-3) of sound like speech: 48 kHz, one channel, 64 kbit/s, as Common Voice has them.
+//! MP3 files (MPEG-1 Layer III, ISO 11172-3) of speech-like audio: 48 kHz, one channel, 64 kbit/s, as in Common Voice.
 //!
-//! A real encoder takes sound apart into spectra, and then codes these. Here there is no sound to begin with, so the spectra are made up
+//! A real encoder transforms audio to spectra, and then codes these. Here there is no audio to begin with, so the spectra are made up
 //! (the resonances of vowels over the harmonics of a voice, hisses, pauses) and only coded: quantized, as finely as the bits of a frame
 //! allow, and put into Huffman codes. A decoder has the same work with them as with any file of this rate.
 
@@ -23,7 +23,7 @@ const SPECTRUM_BITS: usize = (FRAME_BYTES - HEADER.len() - SIDE_BYTES) * 8 / 2;
 /// Where the three regions of large values begin, each with a codebook of its own: after 8 and after 16 of the bands at 48 kHz.
 const REGIONS: [usize; 4] = [0, 36, 156, LINES];
 
-/// A file of so many seconds.
+/// A file of that many seconds.
 pub(super) fn clip(random: &mut Random, seconds: f64) -> Vec<u8> {
     let mut voice = Voice::new(random);
     let frames = (seconds * FRAMES_PER_SECOND).ceil() as usize;
@@ -35,7 +35,7 @@ pub(super) fn clip(random: &mut Random, seconds: f64) -> Vec<u8> {
     file
 }
 
-/// A frame that needs no other: nothing of it is kept in the frame before.
+/// An independent frame: none of its data is in the frame before.
 fn frame(spectra: &[Quantized; 2]) -> Vec<u8> {
     let mut main = Bits::default();
     let lengths = spectra.each_ref().map(|spectrum| {
@@ -71,7 +71,7 @@ fn frame(spectra: &[Quantized; 2]) -> Vec<u8> {
     frame
 }
 
-/// A spectrum in whole numbers.
+/// A quantized spectrum.
 struct Quantized {
     values: [i32; LINES],
     /// A line is its value to the power of 4/3, times 2 to the power of (gain − 210) / 4.

@@ -34,7 +34,7 @@ impl Noise {
     pub(super) fn fractal(self, x: f32, y: f32, octaves: u32) -> f32 {
         let (mut sum, mut weights, mut weight, mut scale) = (0.0, 0.0, 1.0, 1.0);
         for octave in 0..octaves {
-            // Shifted, so that the lattices of the octaves do not lie upon each other.
+            // Shifted, so that the lattices of the octaves do not coincide.
             let shift = octave as f32 * 17.3;
             sum += weight * self.at(x * scale + shift, y * scale - shift);
             weights += weight;

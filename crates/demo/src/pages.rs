@@ -21,7 +21,7 @@ const VOWELS: [&str; 11] = ["a", "e", "i", "o", "u", "ai", "ea", "ee", "ie", "oo
 const CODAS: [&str; 16] = ["", "", "", "l", "m", "n", "nd", "nt", "r", "rd", "s", "st", "t", "ck", "ng", "ss"];
 const ENDINGS: [&str; 10] = ["", "", "", "s", "ed", "ing", "er", "ly", "ion", "able"];
 
-/// How many words there are besides.
+/// The number of other words.
 const WORDS: usize = 6000;
 
 /// A language: its words, the frequent ones first.
@@ -150,7 +150,7 @@ impl Language {
         html.push_str("</style>\n");
     }
 
-    /// A script with settings and tracking, of so many lines.
+    /// A script with settings and tracking, of that many lines.
     fn script(&self, random: &mut Random, lines: usize, html: &mut String) {
         html.push_str("<script>\nwindow.__state = {\n");
         for line in 0..lines {

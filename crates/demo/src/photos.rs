@@ -1,4 +1,4 @@
-//! Pictures that look and compress like photographs.
+//! Images that look and compress like photographs.
 
 use forebay_codec::image::{Encoding, PngEffort, Subsampling, encode};
 use forebay_codec::{DType, TensorSpec, TensorView};
@@ -10,7 +10,7 @@ use super::scenes::{Kind, Scene};
 /// Width and height, as photographs in the wild have them: mostly 500 pixels on the longer side, some upright.
 const SIZES: [(usize, usize); 6] = [(500, 375), (500, 375), (500, 333), (375, 500), (480, 360), (500, 400)];
 
-/// As the pictures of Cube++.
+/// Like the images of Cube++.
 const LARGE: (usize, usize) = (2592, 1728);
 
 /// A lens and a sensor of this size see no finer: the scene is drawn at half the size, which takes a quarter of the time.
@@ -19,7 +19,7 @@ const LARGE_SCALE: usize = 2;
 /// What cameras and ImageNet use.
 const QUALITY: u8 = 90;
 
-/// How a picture is kept.
+/// The file format of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Film {
     /// As ImageNet's: small, as JPEG.
@@ -96,7 +96,7 @@ impl Seen {
         Self { width, height, light }
     }
 
-    /// The light of a pixel of the picture, which is `scale` times as large.
+    /// The light of a pixel of the image, which is `scale` times as large.
     fn light(&self, column: usize, row: usize, scale: usize) -> [f32; 3] {
         let (left, top) = (column / scale, row / scale);
         let at =

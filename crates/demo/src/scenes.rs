@@ -1,4 +1,4 @@
-//! What the pictures show: five kinds of scene, each a class of the data set.
+//! The content of the images: five kinds of scenes, each a class of the data set.
 
 use forebay_pipeline::Random;
 

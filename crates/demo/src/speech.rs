@@ -101,7 +101,7 @@ fn next_sound(random: &mut Random) -> (Sound, f64, f64) {
     }
 }
 
-/// As a microphone gives it: as loud as one speaks into it, with the noise of a room.
+/// As recorded by a microphone: with the speaker's loudness, and the noise of a room.
 fn recorded(wave: &[f64], random: &mut Random) -> Vec<i16> {
     let peak = wave.iter().fold(1e-9, |peak: f64, value| peak.max(value.abs()));
     let (gain, room) = (random.between(6000.0, 16_000.0) / peak, random.between(3.0, 12.0));

@@ -3,16 +3,16 @@
 use forebay_codec::{DType, TensorSpec, TensorView, npy};
 use forebay_pipeline::Random;
 
-/// What a tensor is to be.
+/// The size and type of a tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TensorKind {
-    /// How many bytes its elements take: the nearest whole number of columns is made, at least one.
+    /// The size of its elements in bytes, rounded to columns; at least one column.
     pub sample_bytes: u64,
     /// Their type.
     pub dtype: DType,
 }
 
-/// Every tensor has so many rows.
+/// The number of rows of every tensor.
 const ROWS: usize = 2500;
 
 /// PRESTO's smallest and largest samples: [2500, 1] and [2500, 2048] of float32.

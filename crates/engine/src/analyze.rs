@@ -1,8 +1,8 @@
 //! Analyzing: what samples are like before anything is done to them. Sizes, formats, dimensions, JPEG qualities, colors, duplicates, broken samples and
-//! the balance of classes, of whatever a [`Source`] gives: files, tar or TFRecord shards, or a data set that was built.
+//! the balance of classes, for any [`Source`]: files, tar or TFRecord shards, or a data set that was built.
 //!
-//! Every image is decoded once, so that damage shows wherever it is. What is kept of a sample afterwards is its facts, about 150 bytes; so of a million
-//! samples these take 150 MB besides the memory budget.
+//! Every image is decoded once, so that damage is detected wherever it is. Only the facts of a sample are retained, about 150 bytes: for a million
+//! samples, 150 MB in addition to the memory budget.
 
 mod duplicates;
 mod facts;
@@ -45,13 +45,13 @@ pub struct AnalyzeOptions {
 
 /// Hashes that differ in more bits say nothing.
 pub const DISTANCE_MAX: u32 = 16;
-/// In how many bits near duplicates differ at most, unless told: copies in another size or quality do in fewer, other pictures hardly ever.
+/// The default maximum of differing bits of near duplicates: copies in another size or quality differ in fewer, other images hardly ever do.
 pub const DISTANCE_DEFAULT: u32 = 4;
 
 /// So many samples that cannot be read are listed; all are counted.
 const BROKEN_LISTED_MAX: usize = 100_000;
 
-/// About so many images are encoded at [`LOWER_QUALITY`], to know what it would save.
+/// The approximate number of images that are encoded at [`LOWER_QUALITY`], to estimate the savings.
 const ENCODED_IMAGES: u64 = 64;
 /// The quality of many data sets on the web (Places365 has it), at which training hardly loses anything.
 const LOWER_QUALITY: &str = "jpeg-75";

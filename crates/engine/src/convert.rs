@@ -1,9 +1,9 @@
-//! Converting: pictures from one format to another, a file or a whole tree of them.
+//! Converting: images from one format to another, a file or a directory tree.
 //!
-//! Pixels stay as they are stored: as many channels, as deep; only the orientation that EXIF asks for is applied, because what is
-//! written has no EXIF to ask for it. A picture is written under a temporary name and renamed when it is whole (and, if that
-//! was asked for, when it was read back and compared), so whatever has its final name is done, and a conversion that was
-//! stopped goes on when it is run again; what was written in another encoding is refused. Files are not flushed one by one: after a
+//! Pixels are preserved with their channels and depth; only the EXIF orientation is applied, because the output
+//! has no EXIF. An image is written under a temporary name and renamed when it is complete (and, if
+//! requested, has been read back and compared). So every file with its final name is finished, and an interrupted conversion
+//! resumes when it is run again; existing files in another encoding are refused. Files are not flushed one by one: after a
 //! power failure, verify.
 
 mod existing;
@@ -28,14 +28,14 @@ use crate::threads::share;
 use picture::{Done, Failure, Worker};
 pub(crate) use picture::{create, is_temporary, temporary, unreadable, write};
 
-/// What to convert: pictures, and where each goes.
+/// What to convert: images, and the output of each.
 #[derive(Debug, Clone)]
 pub struct Conversion {
     pairs: Vec<Pair>,
     ignored: u64,
 }
 
-/// One picture and where it goes.
+/// One image and where it goes.
 #[derive(Debug, Clone)]
 struct Pair {
     /// How it is called in messages: its path, or that below the folder.
@@ -51,53 +51,53 @@ struct Pair {
 pub struct ConvertOptions {
     /// To what.
     pub encoding: Encoding,
-    /// Whether 16-bit samples stay so, and are an error where the encoding cannot hold them, or lose their low byte.
+    /// Whether 16-bit samples are preserved, which is an error if the encoding cannot hold them, or lose their low byte.
     pub depth: Depth,
-    /// Whether to read every picture back, those that were kept too, and compare it.
+    /// Whether to read every image back, including existing ones, and compare it.
     pub verify: bool,
     /// Whether outputs that exist already are replaced; otherwise they are kept where they are of this encoding, and an error
     /// where they are not.
     pub overwrite: bool,
-    /// Pictures that are converted at once.
+    /// Images that are converted at once.
     pub threads: usize,
-    /// What happens to a picture that cannot be read or converted.
+    /// What happens to an image that cannot be read or converted.
     pub on_error: OnError,
-    /// The memory budget: how many bytes the pictures at work may take together.
+    /// The memory budget, in bytes, for all images that are being converted.
     pub memory_bytes: u64,
 }
 
 /// What a conversion did.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Converted {
-    /// How many pictures were written.
+    /// The number of images written.
     pub converted: u64,
     /// How many were there already.
     pub reused: u64,
-    /// How many files of the folder are no pictures, by their names, and were left alone.
+    /// The number of files in the folder that are not images, by their names, and were ignored.
     pub ignored: u64,
-    /// How many of those that were written have more frames than the one that was kept.
+    /// The number of animations, of which only the first frame was written.
     pub animated: u64,
-    /// The size of the pictures, written and kept, before.
+    /// The size of the input of all images, written and reused.
     pub bytes_in: u64,
     /// And after.
     pub bytes_out: u64,
     /// The size of the pixels of those that were written.
     pub pixel_bytes: u64,
-    /// The largest difference of two samples, of 255 or 65,535, where pictures were verified.
+    /// The largest difference of two samples, of 255 or 65,535, where images were verified.
     pub largest_difference: Option<u32>,
-    /// Pictures that were left out.
+    /// Images that were left out.
     pub skipped_samples: Vec<Skipped>,
 }
 
 impl Conversion {
-    /// One picture.
+    /// One image.
     pub fn of_file(input: &Path, output: &Path) -> Self {
         let key = input.display().to_string();
         let root = output.parent().unwrap_or(Path::new("")).to_owned();
         Self { pairs: vec![Pair { key, input: input.to_owned(), output: output.to_owned(), root }], ignored: 0 }
     }
 
-    /// All pictures below the folder `input`, by the extensions of their names, to the same paths below `output`, with the
+    /// All images below the folder `input`, by the extensions of their names, to the same paths below `output`, with the
     /// extension of `format`.
     pub fn of_folder(input: &Path, output: &Path, format: Format) -> Result<Self> {
         refuse_nesting(input, output)?;
@@ -134,7 +134,7 @@ impl Conversion {
         Ok(Self { pairs, ignored })
     }
 
-    /// How many pictures there are.
+    /// The number of images.
     pub fn len(&self) -> usize {
         self.pairs.len()
     }
@@ -144,7 +144,7 @@ impl Conversion {
         self.pairs.is_empty()
     }
 
-    /// Converts them, several at once. After an error, those that are whole stay.
+    /// Converts them, several at once. After an error, finished ones stay.
     pub fn run(&self, options: &ConvertOptions, progress: &dyn Progress) -> Result<Converted> {
         let next = AtomicUsize::new(0);
         let stop = AtomicBool::new(false);
@@ -184,7 +184,7 @@ impl Conversion {
         Ok(converted)
     }
 
-    /// Adds up what became of the pictures, or gives the first error that ended the work.
+    /// Adds up the outcomes, or returns the first error that ended the work.
     fn sum(
         &self,
         results: Vec<(usize, std::result::Result<Done, Failure>)>,
@@ -218,7 +218,7 @@ impl Conversion {
     }
 }
 
-/// Refuses an output folder within the input folder: a second run would take its pictures for sources.
+/// Refuses an output folder within the input folder: a second run would use its images as sources.
 pub(crate) fn refuse_nesting(input: &Path, output: &Path) -> Result<()> {
     if output.is_file() {
         return Err(Error::Usage {

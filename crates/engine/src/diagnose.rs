@@ -31,25 +31,25 @@ pub struct DiagnoseOptions {
     pub seconds: f64,
 }
 
-/// A rate is measured in so many parts, to see how far they lie apart.
+/// A rate is measured in this many parts, to see how far they differ.
 const PARTS: usize = 5;
 
-/// A rate is that of so many batches at least.
+/// The minimum number of batches for a rate.
 const BATCHES_MIN: usize = 10;
 
-/// Others may make a measurement so many times as long.
+/// Other programs can make a measurement at most this many times as long.
 const DISTURBED_MAX: f64 = 3.0;
 
-/// However few batches come, a rate is measured no longer than so many times its seconds.
+/// However few batches there are, a rate is measured for at most this many times its duration.
 const PATIENCE: f64 = 10.0;
 
 /// While a batch is awaited, the user is asked so often whether it is still wanted.
 const LOOK_UP: Duration = Duration::from_millis(100);
 
-/// An epoch has so many samples at least: few are repeated, so that the start of an epoch does not weigh.
+/// The minimum number of samples of an epoch: fewer are repeated, so that the start of an epoch carries no weight.
 const SAMPLES_MIN: u64 = 100_000;
 
-/// What is kept in memory to see what preparation does without storage: enough that no cache of a processor holds it.
+/// The size of the data in memory for measuring preparation without storage: more than any CPU cache.
 const HELD_BYTES_MAX: u64 = 64 << 20;
 
 /// A trainer that asks so little late for its next batch did not wait: it only slept too long.
@@ -77,7 +77,7 @@ pub fn diagnose(
         let what = format!("preparation on {}", units::counted(threads, "thread"));
         scaling = Some(Scaling { threads, prep: rate(&measure(&loader, None, *seconds, &what, progress)?)? });
     }
-    // Half of it before the other that it is compared with, and half after: a machine that grows slower does so for both.
+    // Half of it before the measurement that it is compared with, and half after, so that a machine that slows down affects both.
     let half_of_warm = || measure(&held, Some(*trainer), seconds / 2.0, "preparation and trainer", progress);
     let mut warm = half_of_warm()?;
     let paths = cold.paths();
@@ -128,7 +128,7 @@ pub fn reading(source: &Arc<dyn Source>, load: &LoadOptions, seconds: f64, progr
 /// A loader like one with these options of all samples of `source`, as often as makes an epoch long.
 pub fn repeated(source: &Arc<dyn Source>, load: &LoadOptions) -> Result<Loader> {
     let times = SAMPLES_MIN.div_ceil(source.samples().max(1));
-    // What stays in memory from epoch to epoch is asked about, not measured.
+    // Memory across epochs is a what-if, not measured.
     let load = LoadOptions { cache: CachePolicy::default(), sampling: Sampling::default(), ..load.clone() };
     Loader::new(Arc::new(Repeated { of: Arc::clone(source), times }), load)
 }
@@ -151,7 +151,7 @@ fn measure(
     while !parts.suffice(batches) {
         let mut epoch = loader.start(&loader.beginning_of(number))?;
         number += 1;
-        // The first batch starts the clock: whatever came before is the start of an epoch.
+        // The first batch starts the clock: everything before it is startup.
         let (mut begun, mut samples, mut free) = (None, 0, Instant::now());
         loop {
             let batch = match epoch.next_timeout(LOOK_UP) {

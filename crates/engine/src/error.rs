@@ -1,4 +1,4 @@
-//! The one error type of this room.
+//! The error type of this crate.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -56,7 +56,7 @@ pub enum Error {
     /// A pipeline is wrong, or a step failed on a sample.
     #[error(transparent)]
     Pipeline(#[from] forebay_pipeline::Error),
-    /// A sample could not be read or taken apart.
+    /// A sample could not be read or parsed.
     #[error("record {record} of `{shard}` at byte {offset}: {source}")]
     Sample {
         /// The shard.
@@ -79,7 +79,7 @@ pub enum Error {
     /// Whoever watches the progress asked for an end.
     #[error("canceled")]
     Cancelled,
-    /// Something did not keep its word. This is a bug of Forebay's.
+    /// An internal invariant was violated. This is a bug in Forebay.
     #[error("internal error: {problem}\nhint: this is a bug in Forebay; please report it with the message above")]
     Internal {
         /// What.
@@ -99,7 +99,7 @@ impl From<forebay_record::Error> for Error {
     }
 }
 
-/// A result of this room.
+/// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {

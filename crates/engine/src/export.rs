@@ -3,9 +3,9 @@
 //! Each shard becomes one tar, sample by sample, in order. A field becomes a member: encoded bytes under the extension of their
 //! format, texts as `txt` or `json`, the label as `cls`, other whole numbers as `index`, tensors as `npy`, however they
 //! were kept. The member of any
-//! field but the picture and the label is called after the field, too (`mask.png`).
+//! field but the image and the label is called after the field, too (`mask.png`).
 //!
-//! Beside each tar lies its index, as DALI's `wds2idx` makes it, so that nobody has to go through the tar to find its samples. A tar whose keys have spaces
+//! Each tar has its index next to it, in the format of DALI's `wds2idx`, so that readers need not scan the tar to find its samples. A tar whose keys have spaces
 //! or backslashes has none, since the readers of an index take those apart.
 
 use std::collections::{BTreeSet, HashSet};
@@ -34,7 +34,7 @@ use crate::threads::share;
 pub struct Exported {
     /// The tars, in order.
     pub files: Vec<PathBuf>,
-    /// The indexes beside them.
+    /// Their indexes.
     pub indexes: Vec<PathBuf>,
     /// How many samples they have.
     pub samples: u64,
@@ -102,7 +102,7 @@ pub fn export_tar(
     let named = match failure.into_inner() {
         Some(error) => Err(error),
         None if is_url(output) => Ok(()),
-        // An index never lies there without its tar.
+        // An index never exists without its tar.
         None => files
             .iter()
             .chain(&indexes)
@@ -128,7 +128,7 @@ fn index_path(tar: &Path) -> PathBuf {
     tar.with_extension(TAR_INDEX_EXTENSION)
 }
 
-/// What a tar or its index is called until all are whole.
+/// The temporary name of a tar or its index until all are complete.
 fn temporary(path: &Path) -> PathBuf {
     path.with_added_extension("partial")
 }

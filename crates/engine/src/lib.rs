@@ -1,13 +1,13 @@
-//! Runs things: listing, building, loading, profiling, probing. The only room that starts threads.
+//! Runs things: listing, building, loading, profiling, probing. The only crate that starts threads.
 //!
 //! - [`source`]: where samples come from, opened: a folder of files or shards, or a data set that was built.
 //! - [`load`]: does the online steps and streams batches: a [`Loader`](load::Loader) of a source has many epochs, each in order, each
 //!   sample once, shared by ranks and resumed where it was left.
 //! - [`build`]: does the offline steps once and writes shards; can be killed and run again.
-//! - [`data`]: where samples lie. A [`Listing`](data::Listing) of files, or a [`Dataset`](data::Dataset) that was built.
+//! - [`data`]: where samples are stored. A [`Listing`](data::Listing) of files, or a [`Dataset`](data::Dataset) that was built.
 //! - [`profile`]: does both for every split, and times them.
 //! - [`probe`]: what a storage can do.
-//! - [`convert`]: pictures from one format to another, file by file.
+//! - [`convert`]: images from one format to another, file by file.
 //! - [`recompress`]: a folder of images at other qualities.
 //! - [`analyze`]: what samples are like.
 //! - [`export`]: a data set as tars that others read.
@@ -25,7 +25,7 @@
 //! use forebay_pipeline::{Strategy, preset};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! // A folder of pictures, one class.
+//! // A folder of images, one class.
 //! let folder = tempfile::tempdir()?;
 //! let photos = folder.path().join("photos");
 //! std::fs::create_dir_all(photos.join("gray"))?;

@@ -1,6 +1,6 @@
 //! The memory budget: how much memory a loader (or a build) may take, and how it is shared out.
 //!
-//! A file of 32 KB can hold a picture of 800 MB, so that what is at work is bounded by bytes, not by a number of samples. One
+//! A file of 32 KB can hold an image of 800 MB, so that what is at work is bounded by bytes, not by a number of samples. One
 //! number, the budget, is cut into `Shares` that each have one owner:
 //!
 //! ```text
@@ -25,7 +25,7 @@
 //!
 //! Not in the budget: a cache, which has a limit of its own; what was read of shards in a store while they were listed, before the first epoch
 //! begins (up to a quarter of the default budget); what the consumer keeps of the batches that it took before the
-//! last; the code, the stacks, and what libraries hold beside pictures (a few MB for each thread); idle buffers of the storage
+//! last; the code, the stacks, and what libraries hold beside images (a few MB for each thread); idle buffers of the storage
 //! room (up to 128 MB) and of what was inflated (up to 32 MB).
 
 use std::fs;

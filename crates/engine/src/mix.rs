@@ -22,13 +22,13 @@ pub struct MixTrial {
     pub pipeline: Pipeline,
     /// The formats, and their shares.
     pub formats: Vec<(Strategy, f64)>,
-    /// The samples that stand for all.
+    /// The samples that represent all.
     pub listing: Arc<Listing>,
     /// What it is loaded from.
     pub storage: StorageChoice,
-    /// How many samples the whole data set has.
+    /// The number of samples of the entire data set.
     pub samples: u64,
-    /// The shuffle buffer of the whole data set. These samples get their part of it.
+    /// The shuffle buffer of the entire data set. These samples get their share of it.
     pub buffer_bytes: u64,
     /// Workers, and as many readers.
     pub threads: usize,
@@ -42,7 +42,7 @@ pub struct MixTrial {
     pub on_error: OnError,
     /// The memory budget.
     pub memory_bytes: u64,
-    /// Where the data set is kept meanwhile.
+    /// Where the data set is stored temporarily.
     pub work_folder: PathBuf,
 }
 
@@ -88,7 +88,7 @@ impl MixTrial {
         self.load(&Loader::new(Arc::new(source) as Arc<dyn Source>, options)?, progress)
     }
 
-    /// The part of the buffer that so many samples get. How much of them it holds is measured, too, not taken from the prediction.
+    /// The share of the buffer for that many samples. How many of them fit is measured, too, not taken from the prediction.
     fn buffer_of(&self, samples: u64) -> u64 {
         let part = u128::from(self.buffer_bytes) * u128::from(samples) / u128::from(self.samples.max(1));
         u64::try_from(part).unwrap_or(u64::MAX)

@@ -1,4 +1,4 @@
-//! Probing: what a storage and the memory can do, measured with files of its own; where none can be made, with those that are there.
+//! Probing: measures what a storage and the memory can do, with temporary files, or with existing ones where it may not write.
 
 mod found;
 
@@ -22,7 +22,7 @@ use crate::threads::{cannot_start, space_for_one};
 pub struct ProbeOptions {
     /// The folder in which the files to read are made, and removed again.
     pub folder: PathBuf,
-    /// How many threads read at once, besides one alone.
+    /// How many threads read at once, in addition to one alone.
     pub threads: usize,
     /// The size of the large file of each thread.
     pub large_bytes: u64,
@@ -87,7 +87,7 @@ pub struct Measurement {
 pub enum Access {
     /// One large file per thread, in order, in blocks of 4 MiB.
     LargeFile,
-    /// Many small files, each whole.
+    /// Many small files.
     SmallFiles,
     /// One large file, blocks of 4 KiB at random offsets.
     RandomBlocks,
@@ -128,7 +128,7 @@ pub(crate) struct Sequential {
     pub(crate) cpu_seconds_per_byte: f64,
 }
 
-/// Long enough to tell whether a stream gets as much alone as all together.
+/// Long enough to determine whether a single stream reaches the total bandwidth.
 const STREAM_SECONDS: f64 = 0.2;
 
 /// What `threads` threads get that read in order, each from its own file made in `folder`.
@@ -183,7 +183,7 @@ fn measure(
     })
 }
 
-/// Runs `work` on so many threads at once and adds up what they measured.
+/// Runs `work` on that many threads at once and adds up their measurements.
 fn run_threads(
     threads: usize,
     seconds: f64,
@@ -223,10 +223,10 @@ struct ProbeFiles<'a> {
     notice: Option<String>,
 }
 
-/// Where they lie.
+/// Their location.
 enum ProbeFolder<'a> {
     Scratch(ScratchFolder),
-    /// In a store: a folder that is there as long as something lies in it.
+    /// In a store: a folder that exists as long as there is something in it.
     Remote(&'a dyn Storage, PathBuf, Vec<PathBuf>),
 }
 
@@ -238,7 +238,7 @@ impl ProbeFolder<'_> {
         }
     }
 
-    /// Writes a file of so many bytes.
+    /// Writes a file of that many bytes.
     fn write(&mut self, path: &Path, content: &[u8], bytes: u64, progress: &dyn Progress) -> Result<()> {
         match self {
             Self::Scratch(_) => {
@@ -271,7 +271,7 @@ const REMOTE_FILES: usize = 32;
 const REMOTE_LARGE_BYTES: u64 = 64 << 20;
 
 impl<'a> ProbeFiles<'a> {
-    /// Few objects, for so many threads.
+    /// A few objects, for that many threads.
     fn make_remote(storage: &'a dyn Storage, options: &ProbeOptions, progress: &dyn Progress) -> Result<Self> {
         let time = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos());
         let path = options.folder.join(format!(".forebay-probe-{}-{time}", std::process::id()));
@@ -289,7 +289,7 @@ impl<'a> ProbeFiles<'a> {
         Ok(Self { folder, large: vec![large; threads], small: vec![small; threads], notice: None })
     }
 
-    /// What is there anyway.
+    /// Existing files.
     fn found(storage: &'a dyn Storage, options: &ProbeOptions) -> Option<Self> {
         let found = found::find(storage, options)?;
         let threads = options.thread_counts(storage).into_iter().max().unwrap_or(1);
@@ -341,7 +341,7 @@ fn content(options: &ProbeOptions) -> Vec<u8> {
     (0..(1 << 20) / 8).flat_map(|_| random.bits().to_le_bytes()).collect()
 }
 
-/// Writes `content` again and again, up to so many bytes.
+/// Writes `content` repeatedly, up to that many bytes.
 fn fill(mut file: impl Write, path: &Path, content: &[u8], bytes: u64, progress: &dyn Progress) -> Result<()> {
     let mut left = bytes;
     while left > 0 {

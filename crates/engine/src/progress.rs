@@ -1,4 +1,4 @@
-//! Progress of long work, for whoever shows it. This room does not print.
+//! Progress of long work, for the front that shows it. This crate does not print.
 
 use std::thread::Builder;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use crate::threads::{cannot_start, space_for_one};
 
 /// Sees long work go on. Called from several threads.
 pub trait Progress: Sync {
-    /// A piece of work of so many samples begins.
+    /// A phase of that many samples begins.
     fn begin(&self, what: &str, samples: u64) {
         let _ = (what, samples);
     }

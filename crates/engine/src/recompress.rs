@@ -1,10 +1,10 @@
-//! Recompressing: a folder of images, or a data set, at other qualities, each in a folder of its own, never at a higher one than it has.
+//! Recompressing: a folder of images, or a data set, at other qualities, each in a separate folder, never at a higher quality than the source's.
 //!
 //! An image is encoded only where that can make it smaller without pretending to a quality that is gone: a JPEG whose quantization tables say that it has
 //! the asked quality or a lower one is copied byte for byte, and so is a lossy WebP, whose quality cannot be told, an animation, and whatever would not become smaller. So what was
-//! recompressed once is copied the next time. Files that are no images (labels, lists) are copied too; EXIF and the color profile stay with the image.
+//! recompressed once is copied the next time. Files other than images (labels, lists) are copied, too; EXIF and the color profile are preserved.
 //!
-//! As in [`convert`](crate::convert), a file is written under a temporary name and renamed, and what has its name is kept by the next run.
+//! As in [`convert`](crate::convert), a file is written under a temporary name and renamed, and files with their final names are reused by the next run.
 
 mod dataset;
 mod original;
@@ -43,7 +43,7 @@ pub struct RecompressOptions {
     pub verify: bool,
     /// Whether each output is compared with its source: PSNR, SSIM and MS-SSIM.
     pub metrics: bool,
-    /// Whether outputs that exist already are replaced; otherwise they are kept.
+    /// Whether existing outputs are replaced; otherwise they are reused.
     pub overwrite: bool,
     /// Files that are worked on at once.
     pub threads: usize,
@@ -111,7 +111,7 @@ pub struct Recompressed {
     pub skipped_samples: Vec<Skipped>,
 }
 
-/// The encodings that a format's name, `jpeg` or `webp`, and qualities from 1 to 100 stand for.
+/// The encodings for a format's name, `jpeg` or `webp`, and qualities from 1 to 100.
 pub fn lossy_encodings(format: &str, qualities: &[u8]) -> Result<Vec<Encoding>> {
     let named = |quality: &u8| format!("{format}-{quality}").parse::<Encoding>();
     let mut encodings: Vec<Encoding> = Vec::new();
@@ -125,7 +125,7 @@ pub fn lossy_encodings(format: &str, qualities: &[u8]) -> Result<Vec<Encoding>> 
     Ok(encodings)
 }
 
-/// Files that are no images are copied in pieces of so many bytes.
+/// Files other than images are copied in pieces of this many bytes.
 const PIECE_BYTES: usize = 1 << 20;
 
 /// A file of the folder.
@@ -203,7 +203,7 @@ pub fn recompress(
     Ok(sum)
 }
 
-/// All files below a folder. No two may come to have the same name.
+/// All files below a folder. No two may get the same name.
 fn files_below(input: &Path, encodings: &[Encoding]) -> Result<Vec<File>> {
     let source =
         Source { files: Some("**/*".to_owned()), label: Label::None, order: Some(Order::Sorted), ..Source::default() };
@@ -342,7 +342,7 @@ impl Worker<'_> {
         Ok(image)
     }
 
-    /// Copies a file in pieces, unless it is there; what is there has the same bytes where that is to be looked at.
+    /// Copies a file in pieces, unless it exists; compares an existing one if requested.
     fn copy(&self, from: &Path, to: &Path) -> Result<()> {
         let kept = !self.options.overwrite && to.is_file();
         if !kept {

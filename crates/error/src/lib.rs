@@ -1,8 +1,8 @@
-//! The kinds of error that every room has, and what is known of the location of one.
+//! The kinds of error that every crate has, and the location of an error.
 //!
-//! Each room has an error type of its own, whose messages say what, where and what to do. What a front needs besides to
-//! tell errors apart is the same everywhere: [`ErrorKind`], which the program maps to exit codes and the Python package to
-//! exceptions, once each; and [`ErrorContext`], the location in fields.
+//! Each crate has an error type of its own, whose messages say what happened, where, and what to do. To distinguish errors, a front
+//! also needs two things that are the same everywhere: [`ErrorKind`], which the program maps to exit codes and the Python package to
+//! exceptions, and [`ErrorContext`], the location as fields.
 //!
 //! ```
 //! use forebay_error::ErrorKind;
@@ -16,7 +16,7 @@
 use std::io;
 use std::path::Path;
 
-/// The enum, and the list of its kinds, which so has all of them.
+/// The enum and the list of its kinds, from one place so that the list is complete.
 macro_rules! kinds {
     ($($(#[$meta:meta])* $kind:ident,)*) => {
         /// Whose fault an error is.
@@ -44,15 +44,15 @@ kinds! {
     Data,
     /// Data that may be right, or something of the system, that is not handled here.
     Unsupported,
-    /// Something is larger than was allowed, takes more than there is, or leaves no choice.
+    /// Something exceeds a limit, needs more than is available, or leaves no choice.
     Limit,
-    /// What was asked for makes no sense.
+    /// The request makes no sense.
     Usage,
     /// A pipeline cannot work.
     Pipeline,
-    /// Whoever asked for the work wants no more of it.
+    /// The caller cancelled the work.
     Cancelled,
-    /// A bug of Forebay's.
+    /// A bug in Forebay.
     Internal,
 }
 
@@ -66,7 +66,7 @@ impl From<&io::Error> for ErrorKind {
     }
 }
 
-/// What is known of the location of an error, beside its message.
+/// The location of an error, as far as it is known, in addition to its message.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ErrorContext<'a> {
     /// The file that is at fault.

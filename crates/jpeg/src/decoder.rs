@@ -47,14 +47,14 @@ pub struct Region {
 pub struct Options {
     /// What the pixels are to be.
     pub color: Color,
-    /// Only this part; `None` is the whole image.
+    /// Only this region; `None` is the full image.
     pub region: Option<Region>,
     /// Images (not regions) of more pixels are refused.
     pub max_pixels: usize,
 }
 
 impl Options {
-    /// The whole image, of any size.
+    /// The full image, of any size.
     pub fn new(color: Color) -> Self {
         Self { color, region: None, max_pixels: usize::MAX }
     }
@@ -65,10 +65,10 @@ pub fn header(bytes: &[u8]) -> Result<Header> {
     header::read(bytes).map(|frame| frame.header)
 }
 
-/// Tables of earlier images are kept up to this number: most files have the standard tables, or those of one encoder.
+/// The maximum number of cached tables of earlier images: most files have the standard tables, or those of one encoder.
 const TABLES_MAX: usize = 6;
 
-/// Decodes images; keeps its memory and its tables from one to the next.
+/// Decodes images, reusing its memory and tables from one to the next.
 #[derive(Clone, Debug)]
 pub struct Decoder {
     level: Supported,
@@ -281,7 +281,7 @@ fn make_plan<'a>(frame: &Frame, layout: &Layout, dc: &'a mut Vec<Dc>, ac: &'a mu
     Ok(Plan { dc: dc_at.map(|at| &dc[at]), ac: ac_at.map(|at| &ac[at]), blocks, count })
 }
 
-/// The index of the table for `codes`, which is built if there is none.
+/// The index of the table for `codes`, which is built if necessary.
 fn table_index<T>(
     tables: &mut Vec<T>,
     codes: &Codes,

@@ -14,14 +14,14 @@ use crate::scan::{BLOCK_BYTES_MAX, PADDING};
 #[repr(C, align(64))]
 pub(crate) struct Quad(pub(crate) [i16; 256]);
 
-/// MCUs that are decoded together; their blocks fill whole quads.
+/// The MCUs that are decoded together; their blocks fill complete quads.
 pub(crate) const GROUP: usize = 4;
 /// The most blocks of an MCU: 4:2:0.
 pub(crate) const MCU_BLOCKS_MAX: usize = 6;
 /// The most quads of a group.
 pub(crate) const QUADS_MAX: usize = MCU_BLOCKS_MAX;
 
-/// Why the data cannot be what an encoder wrote.
+/// Why the data is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Damage {
     /// Bits that are no code.
@@ -38,7 +38,7 @@ pub(crate) struct BlockPlan {
     pub(crate) component: usize,
     /// Whether its coefficients are wanted.
     pub(crate) stored: bool,
-    /// Where the block lies in the quads, for each MCU of a group.
+    /// The position of the block in the quads, for each MCU of a group.
     pub(crate) at: [u16; GROUP],
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) count: usize,
 }
 
-/// Where the decoder stands in the data.
+/// The decoder's position in the data.
 #[derive(Clone, Debug)]
 pub(crate) struct Position<'a> {
     bytes: &'a [u8],
@@ -68,7 +68,7 @@ pub(crate) struct Position<'a> {
     interval: usize,
 }
 
-/// Where the coefficient at each position of the file's order lies in a quad. Positions behind the last one are those of an
+/// The position in a quad of each coefficient in file order. Positions behind the last one are those of an
 /// end of block; a zero is stored for it, at the offset of the DC coefficient, which is stored last.
 static OFFSETS: [u8; 320] = {
     let mut offsets = [0; 320];
@@ -105,7 +105,7 @@ impl<'a> Position<'a> {
         self.next
     }
 
-    /// Passes over the first `mcus` MCUs; whole intervals are not even looked at.
+    /// Skips the first `mcus` MCUs; complete restart intervals are not even parsed.
     pub(crate) fn jump(&mut self, level: Supported, plan: &Plan<'_>, mcus: usize) -> Result<(), Damage> {
         let intervals = mcus / self.interval;
         if let Some((passed, rest)) = self.ends.split_at_checked(intervals)
@@ -116,7 +116,7 @@ impl<'a> Position<'a> {
         self.skip(level, plan, mcus % self.interval)
     }
 
-    /// Passes over what is left of the interval, of the `mcus` MCUs that are left; whether it ends where its data do.
+    /// Skips the rest of the interval, of the `mcus` remaining MCUs; returns whether it ends where its data ends.
     pub(crate) fn finish(&mut self, level: Supported, plan: &Plan<'_>, mcus: usize) -> Result<bool, Damage> {
         self.skip(level, plan, mcus.min(self.left))?;
         Ok(self.is_at_end())
@@ -291,7 +291,7 @@ fn decode_block<const STORE: bool>(
     ac: &Ac,
     block: &mut [i16],
 ) -> Result<u32, Damage> {
-    // So that the loads of this block stay within the padding. Loads run ahead of what is consumed by up to eight bytes.
+    // This keeps the loads of this block within the padding: they run ahead of the consumed bits by up to eight bytes.
     if bits.next + BLOCK_BYTES_MAX + 8 > bits.length || (STORE && block.len() < 7 * 32 + 8) {
         return Err(Damage::Length);
     }
@@ -344,7 +344,7 @@ fn decode_block<const STORE: bool>(
         let coefficient = bits.value(length + value_bits, value_bits);
         bits.consume(length + value_bits);
         if STORE {
-            // SAFETY: `at` is at most 63, and offsets lie within the block.
+            // SAFETY: `at` is at most 63, and offsets are within the block.
             unsafe { *block.add(usize::from(OFFSETS[at as usize])) = coefficient as i16 };
         }
         at += 1;
@@ -380,7 +380,7 @@ fn decode_difference(bits: &mut Bits, dc: &Dc) -> Result<i32, Damage> {
     Ok(difference)
 }
 
-/// Does what an entry of the table says, and returns the new position.
+/// Executes an entry of the table, and returns the new position.
 ///
 /// # Safety
 ///

@@ -6,11 +6,11 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// Why bytes did not become pixels.
 ///
 /// A refusal is not a judgment: [`Error::Format`] and [`Error::Unsupported`] say only that this decoder cannot promise the
-/// pixels of libjpeg-turbo. The caller asks that library next, and believes what it says of the file.
+/// pixels of libjpeg-turbo. The caller falls back to that library, whose verdict on the file counts.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The bytes are damaged, or odd in a way that libjpeg-turbo might warn of.
+    /// The bytes are damaged, or unusual in a way that libjpeg-turbo might warn about.
     #[error("damaged JPEG: {problem} at byte `{offset}`\nhint: ask libjpeg-turbo, which decodes what can be saved")]
     Format {
         /// What is wrong.

@@ -63,7 +63,7 @@ impl Header {
     }
 }
 
-/// A Huffman table as it stands in the file: the codes of each length (1 to 16), then the symbols.
+/// A Huffman table as it is in the file: the number of codes of each length (1 to 16), then the symbols.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Codes {
     pub(crate) counts: [u8; 16],
@@ -82,7 +82,7 @@ pub(crate) struct Frame {
     pub(crate) data_at: usize,
 }
 
-/// Where the coefficients in the order of the file lie in a block, row by row (T.81, figure A.6).
+/// The position in a block, row by row, of each coefficient in file order (T.81, figure A.6).
 pub(crate) const NATURAL: [u8; 64] = [
     0, 1, 8, 16, 9, 2, 3, 10, 17, 24, 32, 25, 18, 11, 4, 5, 12, 19, 26, 33, 40, 48, 41, 34, 27, 20, 13, 6, 7, 14, 21,
     28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51, 58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54,

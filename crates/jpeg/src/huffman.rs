@@ -1,8 +1,8 @@
 //! Huffman tables, laid out for lookup.
 //!
-//! An entry of [`Ac::fast`] stands for all bits that a lookup sees, and holds up to two symbols: a first one, whose value lies
-//! wholly within those bits and is stored ready, and a last one, whose code and sign lie within them, while its value may
-//! reach beyond. So one step of the chain "look up, shift, look up", which is what limits a decoder, yields nearly two
+//! An entry of [`Ac::fast`] covers all bits of a lookup, and holds up to two symbols: a first one, whose value is
+//! entirely within those bits and is stored decoded, and a last one, whose code and sign are within them, while its value may
+//! extend beyond. So one step of the chain "look up, shift, look up", which is what limits a decoder, yields nearly two
 //! coefficients of an ordinary photograph.
 //!
 //! ```text
@@ -64,7 +64,7 @@ impl Lengths {
         Ok(lengths)
     }
 
-    /// The symbol of the code that begins with the first of `bits`, and its length; `None` if there is no such code.
+    /// The symbol of the code at the start of `bits`, and its length; `None` if there is no such code.
     #[inline]
     pub(crate) fn find(&self, bits: u64) -> Option<(u8, u32)> {
         let next = (bits >> 48) as u32;
@@ -146,14 +146,14 @@ fn meaning(symbol: u8) -> (u32, u32) {
     if value_bits == 0 && run != 15 { (END, 0) } else { (run + 1, value_bits) }
 }
 
-/// Figure F.12 of T.81: the upper half of the numbers of so many bits are positive, the lower half negative.
+/// Figure F.12 of T.81: of the numbers with that many bits, the upper half is positive and the lower half negative.
 #[inline(always)]
 pub(crate) fn extend(number: u32, bits: u32) -> i32 {
     let mask = (1 << bits) - 1;
     number as i32 - if 2 * number <= mask { mask as i32 } else { 0 }
 }
 
-/// An entry of one symbol. `prefix` is what the lookup sees of it up to and with its sign.
+/// An entry with one symbol. `prefix` is the part of it that the lookup covers, up to and including its sign.
 fn alone(prefix: u32, consumed: u32, advance: u32, value_bits: u32) -> u64 {
     let above = prefix >> u32::from(value_bits > 0) << value_bits;
     let excess = if prefix & 1 == 0 { (1 << value_bits) - 1 } else { 0 };
@@ -181,7 +181,7 @@ fn fill(codes: &Codes, fast: &mut [u64; 1 << AC_BITS]) {
         }
         code <<= 1;
     }
-    // Where a whole first symbol and enough of the next one are seen, both.
+    // Both symbols, if the lookup covers the first one entirely and enough of the second.
     let single = *fast;
     let shortest = (1..=AC_BITS).find(|&length| codes.counts[length as usize - 1] > 0).unwrap_or(AC_BITS);
     for (index, entry) in fast.iter_mut().enumerate() {

@@ -1,13 +1,13 @@
-//! Ordinary JPEGs to pixels: the pixels of libjpeg-turbo to the bit, in less time, or a refusal.
+//! A fast decoder for ordinary JPEGs: bit-identical to libjpeg-turbo, or it refuses.
 //!
-//! Use it where many photographs are decoded and the time matters, such as feeding a training loop, and have libjpeg-turbo
-//! at hand for the files that it refuses. The contract is that an image is either decoded exactly as that library decodes it
-//! (its accurate DCT, its "fancy" upsampling, no warning), or not at all. So a caller that tries this first and that library
-//! next gives the same results as with the library alone: the same pixels, and for odd or damaged files the library's
-//! judgment, messages and partial images. `examples/speed.rs` measures both in one run.
+//! Use it where many photographs are decoded and time matters, such as in a training loop, with libjpeg-turbo
+//! as the fallback for files that it refuses. An image is either decoded exactly as that library decodes it
+//! (with its accurate DCT and "fancy" upsampling, without a warning), or not at all. So trying this decoder first and the library
+//! second gives the same results as the library alone: the same pixels, and for unusual or damaged files the library's
+//! verdict, messages and partial images. `examples/speed.rs` measures both in one run.
 //!
-//! Do not use it as the only decoder of files from the wild: progressive images, CMYK, rare samplings and every file that
-//! is damaged in the least are refused.
+//! Do not use it as the only decoder of arbitrary files: it refuses progressive images, CMYK, rare subsampling modes, and every file with
+//! the slightest damage.
 //!
 //! ```
 //! use forebay_jpeg::{Color, Decoder, Options, Region, header};
@@ -25,7 +25,7 @@
 //! decoder.decode_into(&file, &Options::new(Color::Rgb), &mut pixels)?;
 //! assert_eq!(pixels[..3], [128, 128, 128]);
 //!
-//! // A part costs less than the whole: only its samples are computed. Codes around it are read, to see damage, but not made pixels.
+//! // A region costs less than the full image: only its samples are computed. Codes around it are parsed, to detect damage, but not decoded to pixels.
 //! let region = Region { x: 3, y: 5, width: 4, height: 2 };
 //! let mut part = vec![0; 4 * 2];
 //! let options = Options { region: Some(region), max_pixels: 1 << 26, ..Options::new(Color::Gray) };
@@ -39,24 +39,24 @@
 //!
 //! # Limits
 //!
-//! Decoded are baseline and extended sequential images with Huffman codes, 8 bits a sample, gray or of three components in
-//! one scan, sampled 4:4:4, 4:2:2, 4:2:0 or 4:4:0, with or without restart markers, in YCbCr or RGB, up to 65,500 pixels a
-//! side. Refused is everything else, and whatever libjpeg-turbo would warn of: codes that do not exist, blocks with too many
-//! coefficients, data that ends early or late, stray markers and bytes. Of a region, codes are followed to the end of
-//! the data, or of the restart interval that its last row ends in, and must end there; damage in whole restart intervals above and
-//! below it is not seen. Equality holds with
-//! libjpeg-turbo's vector code for x86, whatever the coefficients; its plain C and its code for other machines differ from
-//! that where coefficients are beyond all that encoders write.
+//! It decodes baseline and extended sequential images with Huffman codes, 8 bits per sample, grayscale or with three components in
+//! one scan, subsampled 4:4:4, 4:2:2, 4:2:0 or 4:4:0, with or without restart markers, in YCbCr or RGB, up to 65,500 pixels a
+//! side. It refuses everything else, and whatever libjpeg-turbo would warn about: invalid codes, blocks with too many
+//! coefficients, data that ends early or late, stray markers and bytes. For a region, codes are parsed to the end of
+//! the data, or of the restart interval that its last row ends in, and must end there; damage in restart intervals entirely above or
+//! below it is not detected. Results equal those of
+//! libjpeg-turbo's SIMD code for x86, whatever the coefficients; its plain C code and its code for other machines differ from
+//! that for coefficients beyond what any encoder writes.
 //!
-//! [`Options::max_pixels`] limits the image; memory beside the output is a copy of the scan's data and the rows at work.
+//! [`Options::max_pixels`] limits the image. In addition to the output, memory is needed for a copy of the scan's data and for a few rows.
 //! The crate opens no files, starts no threads and reads no clock.
 //!
 //! # How
 //!
-//! Decoding Huffman codes is a chain in which each step waits for the last, and that chain is most of the time. Three things
-//! shorten it: stuffed bytes are removed first, so that bits are loaded without looking at them; one lookup yields up to two
-//! coefficients; and a lookup's entry holds all that a step needs, so that little is computed beside the chain. Blocks lie
-//! four side by side, so that vectors of any width transform several at once.
+//! Huffman decoding is a dependency chain that takes most of the time. Three things
+//! shorten it: stuffed bytes are removed first, so that bits are loaded without checking for them; one lookup yields up to two
+//! coefficients; and the entry of a lookup contains everything that a step needs, so that little is computed outside the chain. Blocks are
+//! interleaved by four, so that vectors of any width transform several at once.
 
 #![expect(
     clippy::inline_always,

@@ -80,7 +80,7 @@ impl Output {
         let below = !y.is_multiple_of(down);
         let last = layout.color_size().1 - 1;
         let far = if below { (near + 1).min(last) } else { near.saturating_sub(1) };
-        // Without mixing downwards there is no far row, and the one above may not be at hand.
+        // Without vertical interpolation there is no far row, and the one above may not be available.
         let far = if matches!(self.method, Method::Down | Method::Both) { far } else { near };
         for (row, plane) in self.rows.iter_mut().zip(&planes[1..]) {
             let rows = Rows { near: plane.row(index(near), first), far: plane.row(index(far), first), below };

@@ -1,6 +1,6 @@
 //! The scan's data without the bytes that JPEG stuffs into it.
 //!
-//! A byte 0xFF of the data is followed by a zero, so that markers can be told from it. Removing the zeros first, which runs
+//! A byte 0xFF in the data is followed by a zero, to distinguish it from markers. Removing the zeros first, which runs
 //! at the speed of a copy, leaves the entropy decoder bytes that it can load eight at a time without looking.
 
 use crate::error::{Error, Result, grow};
@@ -10,7 +10,7 @@ pub(crate) const BLOCK_BYTES_MAX: usize = 64 * 31 / 8;
 /// Bytes after the end that the entropy decoder may read before it notices the end.
 pub(crate) const PADDING: usize = 512;
 
-/// The data, kept from image to image for its memory.
+/// The data; its buffer is reused from image to image.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scan {
     bytes: Vec<u8>,

@@ -13,7 +13,7 @@ use crate::prediction::Bound;
 use crate::profile::Profile;
 use crate::units;
 
-/// What is to be advised on.
+/// The subject of the advice.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct AdviceOptions {
     /// How many samples per second the trainer takes, where that is known.
@@ -53,7 +53,7 @@ pub struct Answer {
 /// What to do, and why.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Advice {
-    /// The strategy to build; one that keeps files is not built.
+    /// The strategy to build; one that reads the source files is not built.
     pub strategy: String,
     /// What it should give, and what the files give as they are, in samples per second.
     pub samples_per_second: f64,
@@ -126,7 +126,7 @@ fn memory(profile: &Profile, options: &AdviceOptions) -> String {
     } else {
         let share = memory as f64 / data as f64;
         format!(
-            "the files do not fit ({sizes}): {} of them can stay, the rest is read every epoch",
+            "the files do not fit ({sizes}): {} of them can stay in memory, the rest is read every epoch",
             units::percent(share)
         )
     }
@@ -136,17 +136,14 @@ fn bottleneck(files: &RankedStrategy, options: &AdviceOptions) -> String {
     let rate = files.summary.samples_per_second;
     let what = match files.summary.modeled_bound_by {
         Bound::Storage => "storage is what takes the time",
-        Bound::Cpu => "preparation is what takes the time, and storage is not",
-        Bound::Trainer | Bound::Unknown => "nothing that is known holds them up",
+        Bound::Cpu => "the bottleneck is preparation, not storage",
+        Bound::Trainer | Bound::Unknown => "there is no known bottleneck",
     };
     let measured =
         format!("`{}` gives {}: {what} ({})", files.summary.name, units::samples_per_second(rate), files.sentence);
     match options.trainer_samples_per_second {
         Some(trainer) if trainer <= rate => {
-            format!(
-                "{measured}; the trainer takes {}, so that it need not wait as it is",
-                units::samples_per_second(trainer)
-            )
+            format!("{measured}; the trainer takes {}, so it does not need to wait", units::samples_per_second(trainer))
         }
         Some(trainer) => {
             let waits = units::percent(1.0 - rate / trainer);
@@ -155,14 +152,14 @@ fn bottleneck(files: &RankedStrategy, options: &AdviceOptions) -> String {
                 units::samples_per_second(trainer)
             )
         }
-        None => format!("{measured}; how fast the trainer is was not said (`--trainer`)"),
+        None => format!("{measured}; the rate of the trainer was not given (`--trainer`)"),
     }
 }
 
 fn offline(best: &RankedStrategy, files: Option<&RankedStrategy>) -> String {
     let summary = &best.summary;
     if summary.split.keeps_files() {
-        return "no step is worth running once: keep the files, and run all steps every epoch".to_owned();
+        return "no step is worth running offline: keep the files, and run all steps every epoch".to_owned();
     }
     let times = files.map(|files| summary.samples_per_second / files.summary.samples_per_second);
     let times =
@@ -220,14 +217,19 @@ fn quality(best: &RankedStrategy, options: &AdviceOptions) -> String {
     let rate = best.summary.samples_per_second;
     let enough = options.trainer_samples_per_second.is_some_and(|trainer| rate >= trainer);
     match best.summary.modeled_bound_by {
-        _ if enough => "no quality need be lost: the trainer gets what it takes".to_owned(),
+        _ if enough => "there is no need to lose quality: the trainer is never kept waiting".to_owned(),
         Bound::Storage => {
             let size = units::bytes(best.summary.storage_bytes_total as f64);
-            let may = if options.lossy { "and quality may be lost" } else { "if quality may be lost (`--lossy`)" };
-            format!("storage still binds, by {size} an epoch: a lossy encoding reads less, {may}")
+            let may = if options.lossy {
+                "and a loss of quality is allowed"
+            } else {
+                "if a loss of quality is acceptable (`--lossy`)"
+            };
+            format!("storage is still the bottleneck, with {size} per epoch: a lossy encoding reads less, {may}")
         }
         Bound::Cpu | Bound::Trainer | Bound::Unknown => {
-            "nothing is gained by losing quality: fewer bytes do not help where storage does not bind".to_owned()
+            "lower quality would gain nothing: fewer bytes do not help, because storage is not the bottleneck"
+                .to_owned()
         }
     }
 }
@@ -259,7 +261,7 @@ impl SmallerFiles {
     fn sentence(&self, reached: f64, options: &AdviceOptions) -> String {
         let LowerQuality { quality, share, images } = self.by;
         let size = format!(
-            "at JPEG quality {quality} the files would take {} of their bytes, {} (by {} that were encoded)",
+            "at JPEG quality {quality} the files would take {} of their size, {} (estimated from {})",
             units::percent(share),
             units::bytes(self.bytes as f64),
             units::counted(images, "image")
@@ -267,7 +269,7 @@ impl SmallerFiles {
         let rate = units::samples_per_second(self.samples_per_second);
         let before = units::samples_per_second(reached);
         if options.trainer_samples_per_second.is_some_and(|trainer| reached >= trainer) {
-            format!("no quality need be lost: the trainer gets what it takes ({size})")
+            format!("there is no need to lose quality: the trainer is never kept waiting ({size})")
         } else if self.samples_per_second > GAIN * reached {
             format!("{size}, and records of them should give {rate} instead of {before}: recompress them first")
         } else {
@@ -276,20 +278,20 @@ impl SmallerFiles {
     }
 }
 
-/// The cache for so many bytes of samples, as `--cache` takes it, and why.
+/// The cache for this many bytes of samples, in the form of `--cache`, and why.
 fn cache(bytes: u64, is_mix: bool, options: &AdviceOptions) -> (String, String) {
     let memory = options.memory_bytes;
     let sizes = format!("{} of samples, {} of memory", units::bytes(bytes as f64), units::bytes(memory as f64));
     if is_mix {
         let cache = format!("liquid:{}", size(memory));
-        let sentence = format!("`{cache}` keeps samples of a mix as they are stored, the same share of every batch");
+        let sentence = format!("`{cache}` caches samples of a mix in their stored form, the same share of every batch");
         return (cache, sentence);
     }
     if bytes <= memory {
         let cache = format!("decoded:{}", size(memory));
         (
             cache.clone(),
-            format!("all samples fit ({sizes}): `{cache}` keeps them, and the steps that always give the same"),
+            format!("all samples fit ({sizes}): `{cache}` caches them with the results of the deterministic steps"),
         )
     } else {
         let cache = format!("liquid:{}", size(memory));
@@ -301,7 +303,7 @@ fn cache(bytes: u64, is_mix: bool, options: &AdviceOptions) -> (String, String) 
     }
 }
 
-/// No more than so much, as `--cache` takes it: two digits or more tell enough.
+/// At most this much, in the form of `--cache`, rounded to two digits or more.
 fn size(bytes: u64) -> String {
     let unit = if bytes >= 10_000_000_000 { 1_000_000_000 } else { 1_000_000 };
     units::typed_bytes(bytes / unit * unit)
@@ -338,5 +340,5 @@ impl Advice {
 
 /// The strategy that is not built.
 const KEPT_FILES: &str = "unprocessed";
-/// The strategy that keeps files as they are, in records.
+/// The strategy that stores the unchanged files in records.
 const CONCATENATED: &str = "concatenated";

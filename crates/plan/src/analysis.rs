@@ -18,7 +18,7 @@ pub struct Analysis {
     pub strategies: Vec<Analyzed>,
 }
 
-/// One strategy, analyzed. In JSON the keys of [`RankedStrategy`] stand beside the others.
+/// One strategy, analyzed. In JSON, the keys of [`RankedStrategy`] are at the same level as the others.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Analyzed {
     /// Its numbers and its score.
@@ -36,7 +36,7 @@ pub struct Analyzed {
     pub storage_samples_per_second: Option<f64>,
     /// The share of the online CPU time that goes into deserializing stored samples.
     pub deserialize_share: Option<f64>,
-    /// The strategy that keeps the same split as it is, where this one keeps it encoded or compressed.
+    /// The strategy that stores the same split as it is, if this one encodes or compresses it.
     pub plain: Option<String>,
     /// The share of storage saved against that one: 1 - encoded / plain.
     pub space_saving: Option<f64>,
@@ -102,7 +102,7 @@ pub fn analyze(profile: &Profile, objective: &Objective) -> Result<Analysis> {
     Ok(Analysis { pipeline: profile.pipeline.name.clone(), strategies: strategies.collect() })
 }
 
-/// The strategy with the same split that keeps it as it is, if `strategy` is another: its name is that of the split alone.
+/// The strategy that stores the same split as it is, if `strategy` is another one: its name is that of the split alone.
 fn plain<'p>(profile: &'p Profile, strategy: &StrategyProfile) -> Option<&'p StrategyProfile> {
     let same = |other: &&StrategyProfile| other.split == strategy.split && other.name == other.split.name;
     profile.strategies.iter().find(same).filter(|plain| plain.name != strategy.name)

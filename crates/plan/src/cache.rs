@@ -1,15 +1,15 @@
-//! Which cache suits a data set: what each would give, by what was measured.
+//! Chooses the cache of a data set, by the predicted throughput of each.
 //!
 //! ```text
 //! none      load                    decode
 //! stored    load / (1 - h)          decode                      h = budget / bytes as they are stored
-//! decoded   load / (1 - h)          decode / (1 - h saved)      h = budget / bytes after the steps that are kept
+//! decoded   load / (1 - h)          decode / (1 - h saved)      h = budget / bytes after the steps before the cache
 //! ```
 //!
-//! The bytes are those that samples take in memory: each takes some in addition to its own ([`STORED_ENTRY_BYTES`], [`DECODED_ENTRY_BYTES`]), more than a few tokens have.
+//! The bytes are those that samples take in memory, including an overhead for each ([`STORED_ENTRY_BYTES`], [`DECODED_ENTRY_BYTES`]), which exceeds the size of a few tokens.
 //!
-//! `saved` is the share of the work on a sample that was done before it was kept. Samples as they are stored are the smallest, so that most of them are kept, which helps where
-//! storage binds; those that were worked on are larger, and help where the CPU does. What a hit saves the CPU of reading is neglected.
+//! `saved` is the share of the work on a sample that is done before it is cached. Samples in their stored form are the smallest, so that most of them fit, which helps if
+//! storage is the bottleneck; processed ones are larger, and help if the CPU is. The CPU time of reading that a hit saves is neglected.
 
 use crate::error::{Error, Result};
 use crate::prediction::{Bound, cpu_seconds, decode, disk_load, reading_cpu_seconds, smallest};
@@ -17,28 +17,28 @@ use crate::profile::{Profile, StrategyProfile};
 use crate::units;
 use crate::work::{WorkPart, work};
 
-/// What a sample that is kept as it is stored takes in addition to its own bytes, about: its place in the table, which grows by doubling, and what the allocator adds to each of
+/// The approximate overhead of a cached sample in its stored form: its entry in the table, which grows by doubling, and what the allocator adds to each of
 /// two blocks.
 pub const STORED_ENTRY_BYTES: u64 = 192;
 
-/// What a sample that is kept after some steps takes in addition to the bytes of its values, about: its key, its fields, its place in the table, and what the allocator adds to
+/// The approximate overhead of a sample that is cached after some steps: its key, its fields, its entry in the table, and what the allocator adds to
 /// each of these.
 pub const DECODED_ENTRY_BYTES: u64 = 384;
 
-/// A data set that is to be loaded many times.
+/// A data set that will be loaded many times.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CacheSubject {
-    /// The names of the strategies that its samples are kept in, and the share of each.
+    /// The names of the strategies that its samples are stored in, and the share of each.
     pub formats: Vec<(String, f64)>,
     /// How many samples it has.
     pub samples: u64,
     /// How many bytes these have as they are stored.
     pub stored_bytes: u64,
-    /// How much of them may stay in memory.
+    /// The memory budget for them.
     pub budget_bytes: u64,
     /// What a cache of samples as they are stored is called: `liquid` or `minio`.
     pub stored_name: &'static str,
-    /// Whether samples can be kept after some of their steps: not where they are of several formats, or where a step makes several of one.
+    /// Whether samples can be cached after some of their steps: not if they have several formats, or if a step makes several of one.
     pub can_keep_decoded: bool,
 }
 
@@ -49,7 +49,7 @@ impl CacheSubject {
     }
 }
 
-/// What is best kept in memory.
+/// What to cache in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CacheChoice {
     /// Nothing: no cache of this size would gain anything.
@@ -66,7 +66,7 @@ struct CacheRates {
     hit_ratio: f64,
     load: Option<f64>,
     decode: Option<f64>,
-    /// The step after which samples are kept; `None` where they are kept as they are stored.
+    /// The step after which samples are cached; `None` if they are cached in their stored form.
     after: Option<String>,
 }
 
@@ -91,7 +91,7 @@ pub fn choose_cache(profile: &Profile, subject: &CacheSubject) -> Result<(CacheC
         [(strategy, _)] if subject.can_keep_decoded => Some(none.with_decoded(profile, strategy, subject)),
         _ => None,
     };
-    // A cache that keeps nothing of the work is the other one, under another name.
+    // A cache that saves no work is the other one under another name.
     let decoded = decoded.filter(|decoded| decoded.after.is_some());
     let choice = if decoded.as_ref().is_some_and(|decoded| decoded.rate() > GAIN * stored.rate()) {
         CacheChoice::Decoded
@@ -110,7 +110,7 @@ pub fn cached_stage(bytes: &[u64], budget_bytes: u64) -> usize {
     bytes.iter().rposition(|&bytes| bytes <= budget_bytes).or_else(smallest).unwrap_or(0)
 }
 
-/// What formats give in these shares while nothing is kept: seconds add up, so that rates are harmonic means.
+/// The rates of formats in these shares without a cache: seconds add up, so rates are harmonic means.
 fn uncached(profile: &Profile, strategies: &[(&StrategyProfile, f64)]) -> CacheRates {
     let mean = |rate: &dyn Fn(&StrategyProfile) -> Option<f64>| {
         let seconds: f64 =
@@ -160,7 +160,7 @@ fn hit_ratio(budget_bytes: u64, bytes: u64) -> f64 {
     if budget_bytes >= bytes { 1.0 } else { budget_bytes as f64 / bytes as f64 }
 }
 
-/// A stage at which samples can be kept.
+/// A stage at which samples can be cached.
 struct Stage {
     /// The last step that is done before; `None` for samples as they are stored.
     after: Option<String>,
@@ -178,7 +178,7 @@ fn stages(profile: &Profile, strategy: &StrategyProfile, subject: &CacheSubject)
     let seconds = |part: WorkPart| parts.iter().find(|work| work.part == part).map_or(0.0, |work| work.cpu_seconds);
     let mut saved = seconds(WorkPart::Deserialize);
     let last_offline = strategy.split.offline_steps();
-    // What is kept encoded or compressed can be kept as it is without that.
+    // What is stored encoded or compressed can be cached decoded.
     if strategy.name.contains('+')
         && let Some(step) = profile.steps.get(last_offline)
     {

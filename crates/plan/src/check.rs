@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::profile::{Caching, Profile, Runs, StrategyProfile};
 
-/// More than any time, size or rate can be. It keeps sums, squares and quotients of measurements finite.
+/// Larger than any possible time, size or rate. This bound keeps sums, squares and quotients of measurements finite.
 const AMOUNT_MAX: f64 = 1e30;
 
 /// No clock that measures runs is finer.
@@ -112,7 +112,7 @@ impl Profile {
 
 /// A file of this crate from its text, once its version is known to be readable.
 pub(crate) fn parse<T: DeserializeOwned>(what: &'static str, expected: u32, text: &str) -> Result<T> {
-    /// The one key that every version has, and those that tell a plan from a profile.
+    /// The one key that every version has, and those that distinguish a plan from a profile.
     #[derive(Deserialize)]
     struct Versioned {
         version: u64,

@@ -111,7 +111,7 @@ struct Measured<'p> {
     bytes_per_sample: f64,
 }
 
-/// Compares profiles, which should be of one pipeline: where a storage or a data set is another, they are kept apart.
+/// Compares profiles, which should be of one pipeline: those of different storages or data sets are kept separate.
 pub fn compare(profiles: &[&Profile]) -> Result<Comparison> {
     let mut all = Vec::new();
     for &profile in profiles {

@@ -1,19 +1,19 @@
-//! Which compression to keep a split in, or none, and why.
+//! Chooses the compression of a split, or none, and says why.
 //!
-//! A compression pays where reading binds: fewer bytes come in less time, and readers inflate them. It does not where the CPU binds,
-//! or where inflating takes longer than the bytes that it saves. Both are known before anything is built compressed: the ratio and the
-//! rate of inflating are measured on some records of the split, each alone ([`CompressionCost`]), the rest is the cost model's.
+//! A compression pays off if reading is the bottleneck: fewer bytes take less time, and readers decompress them. It does not if the CPU is the
+//! bottleneck, or if decompressing takes longer than reading the bytes that it saves. Both are known before anything is built compressed: the ratio and the
+//! rate of decompression are measured on some records of the split, each format by itself ([`CompressionCost`]); the rest comes from the cost model.
 //!
 //! ```text
-//! reader = what a read takes besides its bytes + bytes / ratio / rate of one stream + bytes / rate of inflating
+//! reader = latency of a read + bytes / ratio / rate of one stream + bytes / rate of decompression
 //! load   = min(rate of all streams / (bytes / ratio), readers / reader)
 //! ```
 //!
-//! A reader inflates what it has read before it reads on, and there are [`INFLATING_READERS`] for each worker. So where each stream has a rate of
-//! its own, as over a network, inflating takes of its time; where all streams share one disk, another reads meanwhile.
+//! A reader decompresses what it has read before its next read, and there are [`INFLATING_READERS`] per worker. So if each stream has a rate of
+//! its own, as over a network, decompression takes time from reading; if all streams share one disk, another reader uses it in the meantime.
 //!
-//! Readers and workers were timed apart, and are slower beside each other: the more so, the more is inflated. So the model only says which
-//! formats may be the best ([`promising`]). Where there are several, `--fast` runs them beside each other ([`unsettled`]), and the runs decide.
+//! Readers and workers were timed separately, and slow each other down: the more so, the more is decompressed. So the model only determines which
+//! formats may be the best ([`promising`]). If there are several, `--fast` runs them in turns ([`unsettled`]), and the runs decide.
 
 mod candidates;
 mod modeled;
@@ -38,24 +38,24 @@ pub(crate) use candidates::{Family, family};
 pub(crate) use modeled::unrun;
 pub(crate) use words::why;
 
-/// So many readers there are for each worker where they inflate what they read: while one does, another waits for the storage.
+/// The readers per worker if they decompress what they read: while one does, another waits for the storage.
 pub const INFLATING_READERS: usize = 2;
 
-/// What a compression promises must be more than the model may be off by.
+/// The predicted gain of a compression must exceed the error of the model.
 const GAIN_MIN: f64 = 0.05;
 
-/// Rates that differ by less are alike: what is prepared sooner is taken then.
+/// Rates that differ by less are considered equal: then the one that is prepared sooner is chosen.
 const ALIKE: f64 = 0.02;
 
-/// What was not run must promise so much more than what was.
+/// A format that was not run must promise this much more than one that was.
 const UNRUN: f64 = 0.1;
 
-/// How one split is best kept.
+/// The best format of one split.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CompressionChoice {
-    /// The strategy that keeps the split as it is.
+    /// The strategy that stores the split as it is.
     pub strategy: String,
-    /// In which format it is better kept; `None` where it is best as it is.
+    /// The better format; `None` if it is best as it is.
     pub compression: Option<String>,
     /// Throughput of what is chosen: measured, or by the cost model.
     pub samples_per_second: f64,
@@ -101,7 +101,7 @@ pub fn compressed(profile: &Profile, cost: &CompressionCost) -> Option<StrategyP
     Some(modeled(profile, profile.strategy(&cost.plain)?, cost))
 }
 
-/// How every split is best kept of which a compression was measured.
+/// The best format of every split of which a compression was measured.
 pub fn compression_choices(profile: &Profile) -> Result<Vec<CompressionChoice>> {
     let mut all = profile.clone();
     all.strategies.extend(promising(profile));
@@ -116,7 +116,7 @@ pub fn compression_choices(profile: &Profile) -> Result<Vec<CompressionChoice>> 
     Ok(choices)
 }
 
-/// How the split is best kept that `plain` keeps as it is; `None` where that was not measured.
+/// The best format of the split that `plain` stores as it is; `None` if that was not measured.
 fn choice(profile: &Profile, summaries: &[Summary], plain: &str) -> Option<CompressionChoice> {
     let summary = |name: &str| summaries.iter().find(|summary| summary.name == name);
     let plain_rate = summary(plain)?.samples_per_second;

@@ -45,7 +45,7 @@ pub struct DataAnalysis {
     pub classes: Vec<ClassCount>,
     /// How many readable samples have no class.
     pub unlabeled: u64,
-    /// Samples that are there more than once.
+    /// Duplicate samples.
     pub duplicates: Duplicates,
     /// What a lower quality would save.
     pub recompression: Option<Recompression>,
@@ -62,7 +62,7 @@ pub struct FormatCount {
     pub bytes: u64,
 }
 
-/// The qualities that JPEG files were encoded with, told by their quantization tables.
+/// The qualities that JPEG files were encoded with, according to their quantization tables.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Qualities {
     /// On libjpeg's scale, from 1 to 100.
@@ -110,14 +110,14 @@ pub struct Duplicates {
     pub near: DuplicateCount,
     /// In how many groups not all have the same label.
     pub conflicting_labels: u64,
-    /// Every group, by the sample that is kept.
+    /// Every group, by the sample to keep.
     pub groups: Vec<DuplicateGroup>,
 }
 
 /// How many duplicates.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DuplicateCount {
-    /// In how many groups, each of which keeps one more.
+    /// The number of groups, each of which has one more sample to keep.
     pub groups: u64,
     /// How many could be removed.
     pub samples: u64,
@@ -218,7 +218,7 @@ impl DataAnalysis {
             let (format, quality) = found.encoding.split_once('-').unwrap_or((&found.encoding, "75"));
             let format = if format == "jpeg" { String::new() } else { format!(" --format {format}") };
             let sentence = format!(
-                "Quality {quality} would save about {}, {} (by {} that were encoded), if quality may be lost:",
+                "Quality {quality} would save about {}, {} (estimated from {}), if a loss of quality is acceptable:",
                 units::bytes(found.bytes_saved as f64),
                 units::percent(1.0 - found.share),
                 units::counted(found.images, "image")

@@ -1,4 +1,4 @@
-//! Differential analysis: what a trainer waits for, by what it reaches on batches that are there already, on data in memory, and on
+//! Differential analysis: what a trainer waits for, by its rates on batches that are ready, on data in memory, and on
 //! data from storage.
 //!
 //! ```text
@@ -13,7 +13,7 @@
 //!
 //! ```text
 //! cold' = min(trainer, error × min(prep × cores, fetch × disk / (1 - hits)))
-//! cores = n / (1 + serial × (n - 1)), beside the same of the threads here
+//! cores = n / (1 + serial × (n - 1)), relative to the same for the threads here
 //! ```
 //!
 //! `prep` and `fetch` are what each half reaches alone, and `error` is what the formula gets wrong here. `serial` is Amdahl's: threads
@@ -26,7 +26,7 @@ use crate::prediction::Bound;
 use crate::stats::Stats;
 use crate::units;
 
-/// A measured rate, and how far the parts of its measurement lie apart.
+/// A measured rate, and how far the parts of its measurement differ.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Rate {
     /// Over the whole measurement.
@@ -47,7 +47,7 @@ impl Rate {
         }
     }
 
-    /// Of a measurement in parts, each so many samples in so many seconds; `None` where nothing came.
+    /// From the parts of a measurement, each with its samples and seconds; `None` if there were no samples.
     pub fn of_parts(parts: &[(f64, f64)]) -> Option<Self> {
         let (samples, seconds) = parts.iter().fold((0.0, 0.0), |sum, part| (sum.0 + part.0, sum.1 + part.1));
         let rates = || parts.iter().filter(|part| part.1 > 0.0).map(|part| part.0 / part.1);
@@ -84,7 +84,7 @@ impl Rate {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Measured {
-    /// The trainer on batches that are there already.
+    /// The trainer on batches that are ready.
     pub trainer: Rate,
     /// The trainer with a loader whose data is in memory.
     pub warm: Option<Rate>,
@@ -101,11 +101,11 @@ pub struct Measured {
     pub threads: Option<u64>,
     /// How many bytes an epoch reads.
     pub data_bytes: Option<u64>,
-    /// How much memory there is to keep data in.
+    /// The memory that is available for data.
     pub memory_bytes: Option<u64>,
 }
 
-/// Preparing with so many threads.
+/// Preparation with this many threads.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Scaling {
     /// How many threads prepare.
@@ -116,7 +116,7 @@ pub struct Scaling {
 }
 
 impl Scaling {
-    /// With which number of threads to prepare beside `threads`: with more, where there are `cores` for them, or else with fewer.
+    /// The number of threads to compare with `threads`: more, if there are `cores` for them, or else fewer.
     pub fn threads_to_compare(threads: u64, cores: u64) -> Option<u64> {
         let other = if threads < cores { cores.min(2 * threads) } else { threads / 2 };
         (other > 0).then_some(other)
@@ -153,7 +153,7 @@ impl Measured {
 /// A need of more cores than this is a need of none.
 const CORES_MAX: f64 = 10_000.0;
 
-/// How many cores' worth so many are.
+/// The effective number of cores.
 fn worth(cores: f64, serial: f64) -> f64 {
     cores / (1.0 + serial * (cores - 1.0))
 }
@@ -163,7 +163,7 @@ fn worth(cores: f64, serial: f64) -> f64 {
 pub struct Stalls {
     /// Waiting at all.
     pub wait_share: f64,
-    /// Of that, for preparation; `None` where the two cannot be told apart.
+    /// Of that, for preparation; `None` if the two cannot be separated.
     pub prep_stall_share: Option<f64>,
     /// Of that, for storage.
     pub fetch_stall_share: Option<f64>,
@@ -234,7 +234,7 @@ const ERRORS: std::ops::RangeInclusive<f64> = 0.5..=1.1;
 pub enum Resource {
     /// Cores that prepare, per accelerator.
     Cores,
-    /// Memory that keeps a part of the data from epoch to epoch.
+    /// Memory that caches a part of the data from epoch to epoch.
     Memory,
     /// The storage's bandwidth, and its operations per second.
     Disk,
@@ -320,7 +320,7 @@ fn outlooks(measured: &Measured, cores_needed: Option<u64>) -> Vec<Outlook> {
     changes.into_iter().filter_map(|(resource, amount)| what_if(measured, resource, amount)).collect()
 }
 
-/// What training would reach with `amount` of a resource: so many cores, so large a share of the data in memory, so many times
+/// The training rate with `amount` of a resource: the number of cores, the share of the data in memory, or the factor
 /// the disk. `None` where too little was measured to say.
 pub fn what_if(measured: &Measured, resource: Resource, amount: f64) -> Option<Outlook> {
     let (prep, fetch) = (measured.prep?, measured.fetch?);

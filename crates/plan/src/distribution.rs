@@ -32,7 +32,7 @@ pub struct Bin {
     pub count: u64,
 }
 
-/// About so many ranges are looked at together with pleasure.
+/// The number of ranges that fits well into a plot.
 pub const BINS: usize = 24;
 
 impl Distribution {
@@ -41,7 +41,7 @@ impl Distribution {
         values.retain(|value| value.is_finite());
         values.sort_unstable_by(f64::total_cmp);
         let (min, max) = (*values.first()?, *values.last()?);
-        // The nearest rank: a value that is there.
+        // The nearest rank: one of the values.
         let part = |share: f64| values[((share * values.len() as f64).ceil() as usize).clamp(1, values.len()) - 1];
         Some(Self {
             min,

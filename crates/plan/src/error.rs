@@ -51,9 +51,9 @@ pub enum Error {
     Value {
         /// Where in the profile: `strategies.resized.prep_seconds`.
         field: String,
-        /// What is there.
+        /// What was found.
         found: String,
-        /// What may be there.
+        /// What is allowed.
         expected: &'static str,
         /// The remedy.
         hint: &'static str,

@@ -87,12 +87,14 @@ fn doubt(strategy: &StrategyProfile, summary: &Summary) -> Option<String> {
     Some(format!("the model is {share} {side} the {measured} measured{why}"))
 }
 
-/// That a cached measurement does not hold for the whole data set, where memory is too small for it.
+/// A note that a cached measurement does not apply to the entire data set, if memory is too small for it.
 fn partly_cached(profile: &Profile, summary: &Summary) -> Option<String> {
     let memory = profile.machine.memory_bytes;
     let partly = profile.method.caching != Caching::None && summary.storage_bytes_total > memory;
     let [total, memory] = [summary.storage_bytes_total, memory].map(|bytes| units::bytes(bytes as f64));
-    partly.then(|| format!("the whole {total} does not fit in {memory} of memory, so only a part will be cached"))
+    partly.then(|| {
+        format!("the entire data set, {total}, does not fit in {memory} of memory, so only a part will be cached")
+    })
 }
 
 fn reading(profile: &Profile, strategy: &StrategyProfile, prediction: &Prediction, hit_ratio: f64) -> String {
@@ -117,7 +119,7 @@ fn reading(profile: &Profile, strategy: &StrategyProfile, prediction: &Predictio
         return if share > 0.5 {
             format!("bound by opening files: {load} files/s of {size} each{held}{processor}")
         } else {
-            format!("disk-bound: whole files of {size} come at {load} files/s{held}{processor}")
+            format!("disk-bound: files of {size} are read at {load} files/s{held}{processor}")
         };
     }
     let rate = units::bytes_per_second(rate * strategy.bytes_per_sample * (1.0 - hit_ratio));
@@ -159,7 +161,7 @@ fn rest(what: &str, rate: Option<f64>) -> String {
 
 /// The fewest parts of the online work that make most of its CPU time: `most of it decode and resize`.
 fn heaviest(profile: &Profile, strategy: &StrategyProfile) -> Option<String> {
-    // A strategy that keeps pictures encoded names the encoding after its split: `decoded+png`.
+    // A strategy that stores encoded images has the encoding after its split: `decoded+png`.
     let encoding = strategy.name.split_once('+').map(|(_, encoding)| format!("decoding {encoding}"));
     let name = |part: WorkPart| match (part, &encoding) {
         (WorkPart::Deserialize, Some(encoding)) => encoding.clone(),

@@ -1,4 +1,4 @@
-//! Forecasts: what is to be expected of each strategy on a machine that was not measured.
+//! Forecasts: the expected throughput of each strategy on a machine that was not measured.
 //!
 //! The cost model gives what storage and CPU allow there. Each is corrected by what the measurement here says of it: the
 //! one that bound here by measured over modeled, which is its error; the other only upwards, where
@@ -38,11 +38,11 @@ pub struct Forecast {
     pub decode_correction: f64,
     /// Throughput to be expected there: the smallest of the corrected rates and the trainer's.
     pub expected_samples_per_second: f64,
-    /// Bytes on storage of the whole data set there.
+    /// Bytes on storage of the entire data set there.
     pub storage_bytes_total: u64,
-    /// Seconds to prepare the whole data set there.
+    /// Seconds to prepare the entire data set there.
     pub prep_seconds_total: f64,
-    /// Seconds of one epoch over the whole data set there.
+    /// Seconds of one epoch over the entire data set there.
     pub epoch_seconds_total: f64,
     /// Throughput over that of the strategy that reads files every epoch, both there.
     pub speedup: Option<f64>,
@@ -52,13 +52,13 @@ pub struct Forecast {
     pub sentence: String,
 }
 
-/// What is to be expected of every strategy of `profile`, in its order, on the machine of `what_if` with a trainer that takes
+/// The forecasts of all strategies of `profile`, in its order, on the machine of `what_if` with a trainer that takes
 /// `trainer` samples per second.
 pub fn forecasts(profile: &Profile, what_if: &WhatIf, trainer: Option<f64>) -> Result<Vec<Forecast>> {
     what_if.check()?;
     let trainer = what_if.trainer_samples_per_second.or(trainer);
     let there = what_if.apply(profile);
-    // With the samples that are there, so that storage and preparation are of all of them.
+    // With the samples there, so that storage and preparation cover all of them.
     let counted = Profile { data: there.data.clone(), ..profile.clone() };
     let mut summaries = summarize(&counted, None)?;
     let mut all = Vec::with_capacity(summaries.len());

@@ -8,7 +8,7 @@
 //! - [`predict`] is the cost model: the smallest of what storage, CPU and trainer can do. It neglects whatever keeps
 //!   them from overlapping perfectly, so a measurement is usually a little lower; each prediction is given with its error.
 //! - [`summarize`] turns the runs of each strategy into throughput (samples per second that reach the trainer) and its spread, and
-//!   extrapolates storage and preparation to the whole data set, in proportion to the number of samples.
+//!   extrapolates storage and preparation to the entire data set, in proportion to the number of samples.
 //! - [`rank`] orders the strategies by an [`Objective`]: weights for preparation time, storage and throughput, and hard
 //!   [`Limits`].
 //! - [`plan`] does all of that and gives the reasons in words. With [`Prices`] in the objective it reckons in money, with a
@@ -18,7 +18,7 @@
 //!   [`table`] has all of it as rows, for other programs.
 //! - [`mix()`] finds the shares of several formats that keep storage and CPU busy together: a linear program, and the searches of the
 //!   paper that it agrees with.
-//! - [`choose_cache`] says what is best kept in memory from one epoch to the next.
+//! - [`choose_cache`] chooses what to cache in memory from one epoch to the next.
 //! - [`advise`] puts all of this into answers and one recommendation.
 //! - [`diagnose`] says what a trainer waits for, from what it reaches with and without the input pipeline.
 //! - [`notices`] says what a measurement leaves open, such as data that fits in memory and was measured without a cache.
@@ -60,7 +60,7 @@
 //!     "disk-bound: 600 kB per sample at 400 MB/s allows 667 samples/s; the CPU could do 20,000 samples/s"
 //! );
 //!
-//! // The decoded pictures would need 6 GB; with less, files are read every epoch.
+//! // The decoded images would need 6 GB; with less, files are read every epoch.
 //! let limits = Limits { max_storage_bytes: Some(2_000_000_000), ..Limits::default() };
 //! let small = plan(&profile, &Objective { limits, ..Objective::default() })?;
 //! assert_eq!(small.chosen, "unprocessed");
@@ -74,9 +74,9 @@
 //!
 //! # Limits
 //!
-//! Another machine is described by a few numbers, and whatever they leave out is taken to be as it is here: the speed of a core,
+//! Another machine is described by a few numbers, and everything else is assumed to be as it is here: the speed of a core,
 //! the time to open a file, the rate of memory. Extrapolation is linear: it holds as far as the samples measured are like the rest. Under caching, throughput was measured on
-//! what was cached; where the whole data set does not fit memory, the strategy's sentence says so. A strategy is one
+//! what was cached; if the entire data set does not fit in memory, the strategy's sentence says so. A strategy is one
 //! container and one encoding; [`mix()`] plans several of them in one data set, from what was measured of each alone.
 
 #![forbid(unsafe_code)]

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::units;
 
-/// What a strategy must not exceed. Sizes and times are of the whole data set, extrapolated from the samples measured.
+/// What a strategy must not exceed. Sizes and times are of the entire data set, extrapolated from the samples measured.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Limits {
@@ -13,7 +13,7 @@ pub struct Limits {
     pub max_storage_bytes: Option<u64>,
     /// Seconds to prepare once.
     pub max_prep_seconds: Option<f64>,
-    /// Whether what is kept must be exactly what the pipeline computes, without lossy encodings. It does not forbid steps
+    /// Whether what is stored must be exactly what the pipeline computes, without lossy encodings. It does not forbid steps
     /// that the user put into the pipeline, such as resizing.
     pub lossless: bool,
 }

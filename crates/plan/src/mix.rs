@@ -1,7 +1,7 @@
 //! The mix: one data set in several formats, in shares that keep storage and CPU busy at the same time (Liquid).
 //!
-//! A format that is read fast costs the CPU time, and one that costs it none is large. Of samples that are kept in
-//! shares `x` of formats with `b` bytes and `c` CPU seconds each, where memory holds `M` bytes of `N` samples:
+//! A format that is fast to read costs CPU time, and one that costs none is large. For samples stored in
+//! shares `x` of formats with `b` bytes and `c` CPU seconds each, with `M` bytes of memory for `N` samples:
 //!
 //! ```text
 //! load   = bandwidth / (b·x (1 - h)),  h = M / (N (b·x + e))
@@ -9,11 +9,11 @@
 //! rate   = min(load, decode, trainer)
 //! ```
 //!
-//! A little of the buffer stays free ([`BUFFER_SPARE`]): `M` is the rest. Each sample in it takes `e` bytes in addition to its own ([`STORED_ENTRY_BYTES`]), which
-//! counts where samples are as small as the tokens of a text.
+//! A small part of the buffer stays free ([`BUFFER_SPARE`]): `M` is the rest. Each sample in it has an overhead of `e` bytes ([`STORED_ENTRY_BYTES`]), which
+//! matters if samples are as small as the tokens of a text.
 //!
 //! The best shares are a linear program (`mix/program.rs`), for any number of formats, and need
-//! no more formats than there are limits that bind. [`search`] is the paper's way, with two formats in eleven ratios, and [`sweep`] looks at
+//! no more formats than there are binding limits. [`search`] is the paper's way, with two formats in eleven ratios, and [`sweep`] looks at
 //! all eleven: both find what the program finds, to the next tenth that is within the limits. [`mix_by`] is all three.
 
 use std::convert::Infallible;
@@ -43,7 +43,7 @@ pub struct MixFormat {
     pub lossy: bool,
 }
 
-/// What there is to feed the trainer with, and what must be kept to.
+/// The resources that feed the trainer, and the limits.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MixLimits {
     /// How many samples the data set has.
@@ -52,11 +52,11 @@ pub struct MixLimits {
     pub read_bytes_per_second: f64,
     /// How many cores work.
     pub cores: f64,
-    /// The shuffle buffer: what of the data set stays in memory from epoch to epoch.
+    /// The shuffle buffer: the part of the data set that stays in memory from epoch to epoch.
     pub buffer_bytes: u64,
     /// What the data set may take on storage.
     pub max_storage_bytes: Option<u64>,
-    /// The share of samples that may be kept in lossy formats, 0 to 1.
+    /// The maximum share of samples in lossy formats, 0 to 1.
     pub max_lossy_share: f64,
     /// What the trainer takes.
     pub trainer_samples_per_second: Option<f64>,
@@ -67,11 +67,11 @@ pub struct MixLimits {
 pub struct MixShare {
     /// The strategy's name.
     pub format: String,
-    /// Which share of the samples is kept in it, 0 to 1.
+    /// The share of the samples that is stored in it, 0 to 1.
     pub share: f64,
 }
 
-/// What keeps a mix from being faster.
+/// What limits the throughput of a mix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MixBound {
@@ -83,7 +83,7 @@ pub enum MixBound {
     Trainer,
     /// A faster mix would take more storage than it may.
     Capacity,
-    /// A faster mix would keep more samples in lossy formats than it may.
+    /// A faster mix would have more samples in lossy formats than allowed.
     LossyShare,
 }
 
@@ -92,7 +92,7 @@ pub enum MixBound {
 pub struct MixRates {
     /// The shares, of formats that have one.
     pub shares: Vec<MixShare>,
-    /// What storage can deliver; `None` where everything stays in memory.
+    /// What storage can deliver; `None` if everything stays in memory.
     pub load: Option<f64>,
     /// What the CPU can get through; `None` where it has nothing to do.
     pub decode: Option<f64>,
@@ -117,11 +117,11 @@ pub struct Mix {
     pub predicted_samples_per_second: f64,
     /// What it gave when it was run; `None` where it was not.
     pub measured_samples_per_second: Option<f64>,
-    /// What keeps it from being faster.
+    /// What limits its throughput.
     pub bound_by: Vec<MixBound>,
     /// Eleven ratios of its two formats; where it has one alone, of that and of the one that goes best with it.
     pub sweep: Vec<MixRates>,
-    /// How much of the data set stays in memory from one epoch to the next, 0 to 1.
+    /// The share of the data set that stays in memory from one epoch to the next, 0 to 1.
     #[serde(skip)]
     pub hit_ratio: f64,
     /// What the mix itself gives.
@@ -170,7 +170,7 @@ impl FromStr for MixMode {
     }
 }
 
-/// Formats that are worth a try where they apply: pictures, tensors, records. Of those with levels or qualities one, in place of all.
+/// Formats that are worth a try where they apply: images, tensors, records. One of each with levels or qualities, as its representative.
 const WORTH_A_TRY: [(&str, &str); 11] = [
     ("png", "png"),
     ("l3-fast", "l3-fast"),
@@ -223,9 +223,9 @@ pub fn mix_unknown(profile: &Profile, max_lossy_share: f64) -> Vec<&'static str>
     WORTH_A_TRY.iter().filter(|(kind, name)| !is_known(kind) && applies(name)).map(|(_, name)| *name).collect()
 }
 
-/// Whether no step that makes several samples of one was done before `strategy` keeps them: a mix is of whole ones.
+/// Whether no step before the split of `strategy` makes several samples of one: a mix consists of complete ones.
 fn is_of_whole_samples(profile: &Profile, strategy: &StrategyProfile) -> bool {
-    // A pipeline that cannot be made here has functions that only Python knows: a build will tell.
+    // A pipeline that cannot be created here has functions that only Python knows: a build will report that.
     let Ok(pipeline) = Pipeline::from_spec(&profile.pipeline) else { return true };
     let offline = pipeline.steps().iter().take(strategy.split.offline_steps());
     !offline.into_iter().any(|step| step.action.changes_count())
@@ -264,7 +264,7 @@ fn check_capacity(formats: &[MixFormat], limits: &MixLimits) -> Result<()> {
     }
 }
 
-/// A share that is less than a sample is none, since no sample would be kept in that format: the largest gets it, unless that breaks a limit.
+/// A share of less than one sample is dropped, since no sample would be stored in that format: the largest share gets it, unless that violates a limit.
 fn without_empty(shares: Vec<f64>, formats: &[MixFormat], limits: &MixLimits) -> Vec<f64> {
     let least = 1.0 / limits.samples.max(1) as f64;
     let mut possible = shares.clone();
@@ -293,7 +293,7 @@ pub fn mix_by(mode: MixMode, formats: &[MixFormat], limits: &MixLimits) -> Resul
     let parts = parts_within_limits(&ratios).ok_or_else(|| Error::Argument {
         name: "mix",
         found: format!("none of {} ratios of `{}` and `{}`", ratios.len(), small.format, large.format),
-        expected: "limits that some ratio keeps to",
+        expected: "limits that some ratio satisfies",
     })?;
     let rate = |part: &u32| ratios[*part as usize].samples_per_second;
     let part = if mode == MixMode::Search {
@@ -400,7 +400,7 @@ pub fn loads_faster(one: &MixFormat, other: &MixFormat) -> bool {
     one.bytes <= other.bytes
 }
 
-/// How much of the data set stays in memory. The loader's own (`engine/src/load/liquid.rs`) is smaller by a sample of each format.
+/// The share of the data set that stays in memory. The loader's own (`engine/src/load/liquid.rs`) is smaller by a sample of each format.
 fn hit_ratio(formats: &[MixFormat], shares: &[f64], limits: &MixLimits) -> f64 {
     (limits.kept_bytes_per_sample() / (mean_bytes(formats, shares) + STORED_ENTRY_BYTES as f64)).min(1.0)
 }

@@ -1,15 +1,15 @@
-//! Money: what a strategy costs to prepare, to keep and to train from.
+//! Money: what a strategy costs to prepare, to store and to train from.
 //!
 //! ```text
 //! preparation = preparation hours x cores that prepare x price of a core's hour
-//! storage     = GB kept x months x price of a GB's month
+//! storage     = GB stored x months x price of a GB's month
 //! training    = epochs x hours of an epoch x price of an accelerator's hour
 //! requests    = epochs x requests of an epoch / 1000 x price of a thousand requests
 //! ```
 //!
-//! A core is paid for as long as preparing takes, busy or not. The cores that feed the accelerator every epoch are taken to be part
-//! of its price, as they are where both are hired together. Storage is that of what the strategy keeps; where the source
-//! files are kept besides, they cost the same whatever is chosen. Amounts are in the currency of the prices.
+//! A core is paid for as long as preparing takes, busy or not. The cores that feed the accelerator every epoch are assumed to be part
+//! of its price, as they are if both are rented together. Storage is what the strategy stores; if the source
+//! files are kept as well, they cost the same whatever is chosen. Amounts are in the currency of the prices.
 
 use serde::{Deserialize, Serialize};
 
@@ -29,7 +29,7 @@ pub struct Prices {
     pub request: f64,
     /// How many epochs are trained.
     pub epochs: u64,
-    /// For how many months the data are kept.
+    /// For how many months the data is stored.
     pub months: f64,
 }
 
@@ -74,7 +74,7 @@ impl Prices {
             ("months", self.months),
         ];
         for (name, amount) in amounts {
-            // The upper end keeps products finite, which JSON must be able to hold.
+            // The upper bound keeps products finite, so that JSON can represent them.
             if !(0.0..=1e30).contains(&amount) {
                 return Err(Error::Argument {
                     name,
@@ -86,7 +86,7 @@ impl Prices {
         Ok(())
     }
 
-    /// What a strategy costs that takes so long to prepare on `cores` cores, keeps so much, and takes so long and so many requests an epoch.
+    /// The cost of a strategy from its preparation time on `cores` cores, its storage, and its seconds and requests per epoch.
     pub fn cost(
         &self,
         prep_seconds: f64,

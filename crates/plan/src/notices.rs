@@ -17,10 +17,10 @@ impl Caching {
     }
 }
 
-/// Of a machine's memory so much is taken to be left for the data: the trainer and the loader need the rest.
+/// The share of a machine's memory that is assumed to be available for the data: the trainer and the loader need the rest.
 const CACHE_SHARE: f64 = 0.5;
 
-/// What whoever relies on `profile` should know of how it was measured, a paragraph each. Fails where summarizing does.
+/// What to know about how `profile` was measured before relying on it, a paragraph each. Fails if summarizing does.
 pub fn notices(profile: &Profile) -> Result<Vec<String>> {
     Ok(uncached(profile)?.into_iter().chain(far(profile)).collect())
 }
@@ -48,8 +48,8 @@ fn far(profile: &Profile) -> Option<String> {
     }
     let each = if samples_are_objects(profile) { "; each of these is a request" } else { "" };
     Some(format!(
-        "The data lies in `{root}`, but strategies that build shards were measured on the local disk (`--work-dir`), and only source files \
-         were read from there{each}. For shards that lie in the store, too, plan with its latency: `forebay plan --what-if latency=50ms`, \
+        "The data is in `{root}`, but strategies that build shards were measured on the local disk (`--work-dir`), and only source files \
+         were read from the store{each}. For shards that are in the store, too, plan with its latency: `forebay plan --what-if latency=50ms`, \
          say (in Python `what_if={{\"latency\": \"50ms\"}}`); `forebay probe` measures it."
     ))
 }

@@ -60,7 +60,7 @@ pub struct Ranking {
     strategies: Vec<RankedStrategy>,
 }
 
-/// One strategy with its score. In JSON the keys of [`Summary`] stand beside the others.
+/// One strategy with its score. In JSON, the keys of [`Summary`] are at the same level as the others.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RankedStrategy {
     /// Its numbers, as measured.
@@ -74,7 +74,7 @@ pub struct RankedStrategy {
     /// What it costs, where there are prices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
-    /// What is to be expected of it on the other machine, where one was asked about. Then the rank, the score, the cost, the
+    /// Its forecast for the other machine, if there is one. Then the rank, the score, the cost, the
     /// prediction and the sentence are for that machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forecast: Option<Forecast>,
@@ -92,17 +92,17 @@ impl RankedStrategy {
         self.forecast.as_ref().map_or(self.summary.samples_per_second, |there| there.expected_samples_per_second)
     }
 
-    /// Bytes on storage of the whole data set, on the machine that was asked about or here.
+    /// Bytes on storage of the entire data set, on the other machine if there is one, else here.
     pub fn storage_bytes_total(&self) -> u64 {
         self.forecast.as_ref().map_or(self.summary.storage_bytes_total, |there| there.storage_bytes_total)
     }
 
-    /// Seconds to prepare the whole data set, on the machine that was asked about or here.
+    /// Seconds to prepare the entire data set, on the other machine if there is one, else here.
     pub fn prep_seconds_total(&self) -> f64 {
         self.forecast.as_ref().map_or(self.summary.prep_seconds_total, |there| there.prep_seconds_total)
     }
 
-    /// Seconds of one epoch over the whole data set, on the machine that was asked about or here.
+    /// Seconds of one epoch over the entire data set, on the other machine if there is one, else here.
     pub fn epoch_seconds_total(&self) -> f64 {
         self.forecast.as_ref().map_or(self.summary.epoch_seconds_total, |there| there.epoch_seconds_total)
     }

@@ -107,7 +107,7 @@ fn int_item(value: i64) -> Vec<u8> {
     bytes
 }
 
-/// The kind of a column: that of its values, and words where they differ in more than being whole.
+/// The type of a column: that of its values, or text if they differ in more than being integers.
 fn kind(cells: &[&Option<Cell>]) -> Kind {
     let mut found: Option<Kind> = None;
     for cell in cells.iter().copied().flatten() {
@@ -127,7 +127,7 @@ fn kind(cells: &[&Option<Cell>]) -> Kind {
     found.unwrap_or(Kind::Text)
 }
 
-/// One page: which cells are there, then the values of those that are.
+/// One page: which cells have a value, then these values.
 fn page(kind: Kind, cells: &[&Option<Cell>]) -> Vec<u8> {
     let mut levels = Vec::new();
     for run in cells.chunk_by(|one, other| one.is_some() == other.is_some()) {

@@ -31,10 +31,10 @@ pub struct Plan {
     /// What to know before relying on it, a paragraph each; of another machine, its assumptions say that.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
-    /// Strategies that may be faster than the one that was chosen: other programs disturbed the measurement too much to tell.
+    /// Strategies that may be faster than the chosen one: other programs disturbed the measurement too much to be sure.
     #[serde(default)]
     pub unsure_about: Vec<String>,
-    /// Of each split of which compressions were measured: in which it is best kept, or in none, and why. Of another machine the ranking
+    /// For each split with measured compressions: the best one, or none, and why. For another machine, the ranking
     /// says it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub compressions: Vec<CompressionChoice>,
@@ -52,7 +52,7 @@ pub struct Plan {
     pub caching: Caching,
     /// How many decode workers it was measured with.
     pub threads: usize,
-    /// How many shards to keep it in.
+    /// The number of shards to build.
     pub shards: usize,
     /// The seed of random steps.
     pub seed: u64,

@@ -25,10 +25,10 @@ use crate::profile::{Alone, Caching, Profile, StorageRates, StrategyProfile};
 pub struct Prediction {
     /// Throughput, the smallest of the three below; `None` where none of them bounds it.
     pub samples_per_second: Option<f64>,
-    /// The least that is to be expected, by how far the parts of each measurement lie apart.
+    /// The lower bound, from how far the parts of each measurement differ.
     #[serde(default)]
     pub min_samples_per_second: Option<f64>,
-    /// The most that is to be expected.
+    /// The upper bound.
     #[serde(default)]
     pub max_samples_per_second: Option<f64>,
     /// What storage (or the page cache) can deliver; `None` where it is no bound.
@@ -51,7 +51,7 @@ pub enum Bound {
     Cpu,
     /// The trainer takes no more: the input pipeline is fast enough.
     Trainer,
-    /// None of the costs that the model knows is there.
+    /// None of the costs in the model is known.
     Unknown,
 }
 
@@ -93,7 +93,7 @@ pub(crate) fn predict_cached(
     }
 }
 
-/// How far a rate may be from the figure that stands for it: factors, at most and at least 1.
+/// How far a rate may be from its estimate: factors, at most and at least 1.
 #[derive(Debug, Clone, Copy)]
 struct Spread {
     below: f64,
@@ -171,7 +171,7 @@ pub(crate) fn measured_hit_ratio(profile: &Profile) -> f64 {
     }
 }
 
-/// The smallest rate and what it is: of equal ones the trainer's, then storage's.
+/// The smallest rate and its kind: of equal ones the trainer's, then storage's.
 pub(crate) fn smallest(trainer: Option<f64>, load: Option<f64>, decode: Option<f64>) -> Option<(f64, Bound)> {
     let bounds = [(trainer, Bound::Trainer), (load, Bound::Storage), (decode, Bound::Cpu)];
     bounds
@@ -276,7 +276,7 @@ pub(crate) fn transfer_seconds(storage: &StorageRates, bytes: f64) -> f64 {
     positive(storage.sequential_bytes_per_second).map_or(0.0, |rate| bytes.max(0.0) / rate)
 }
 
-/// `amount / cost`, if both are there and the result is a rate.
+/// `amount / cost`, if both are known and the result is a rate.
 pub(crate) fn quotient(amount: f64, cost: f64) -> Option<f64> {
     positive(positive(amount)? / positive(cost)?)
 }

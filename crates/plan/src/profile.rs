@@ -31,7 +31,7 @@ pub struct Profile {
     pub steps: Vec<StepCost>,
     /// What each strategy gave.
     pub strategies: Vec<StrategyProfile>,
-    /// What the formats cost alone in which splits may be kept, or were.
+    /// The cost by itself of each format in which splits can be, or were, stored.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub compressions: Vec<CompressionCost>,
     /// What could not be read or processed and was left out, by any strategy: each once, the first thousand.
@@ -85,7 +85,7 @@ pub struct Method {
     pub runs: Runs,
     /// How many decode workers, and as many readers, or more, as a loader has.
     pub threads: usize,
-    /// How many shards a strategy was kept in.
+    /// The number of shards of a strategy.
     pub shards: usize,
     /// What was cached between runs.
     pub caching: Caching,
@@ -138,7 +138,7 @@ pub struct StorageRates {
     /// CPU seconds, the kernel's included, that reading a byte took then.
     #[serde(default)]
     pub cpu_seconds_per_byte: f64,
-    /// Samples of the source per second, read as they lie: whole files, or pieces of tar and TFRecord shards. `file_bytes` is their mean size.
+    /// Samples of the source per second, read in place: files, or pieces of tar and TFRecord shards. `file_bytes` is their mean size.
     pub files_per_second: f64,
     /// The mean size of a sample of the source.
     pub file_bytes: f64,
@@ -160,11 +160,11 @@ pub struct StepCost {
 /// What one strategy gave.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StrategyProfile {
-    /// What it is called: the name of its split, and of the encoding of its pictures if they are kept encoded.
+    /// Its name: that of its split, and of the encoding of its images if they are stored encoded.
     pub name: String,
     /// Where the pipeline is split.
     pub split: Split,
-    /// Whether what is kept differs from what the pipeline computes up to the split, as a lossy encoding makes it.
+    /// Whether what is stored differs from what the pipeline computes up to the split, because of a lossy encoding.
     #[serde(default)]
     pub lossy: bool,
     /// Bytes on storage of the samples that were measured.
@@ -173,14 +173,14 @@ pub struct StrategyProfile {
     pub bytes_per_sample: f64,
     /// Seconds to preprocess and write them once; 0 where nothing is done once.
     pub prep_seconds: f64,
-    /// CPU seconds to deserialize a stored sample, and to decode its images if they are kept encoded.
+    /// CPU seconds to deserialize a stored sample, and to decode its images if they are stored encoded.
     pub deserialize_cpu_seconds: f64,
     /// CPU seconds of all online steps, per sample, and of collating them to batches.
     pub online_cpu_seconds: f64,
     /// Reading alone: what the storage gives as many readers as a loader has, while nobody works on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reading: Option<Alone>,
-    /// Working alone: what the loader gives of samples that lie in memory as they are stored.
+    /// The rate of the loader for samples that are in memory in their stored form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub working: Option<Alone>,
     /// The measured runs, in order; none where throughput is left to the cost model.
@@ -194,9 +194,9 @@ pub struct StrategyProfile {
 /// same time. Once it was built to be run, records, bytes and ratio are of what was built.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CompressionCost {
-    /// The strategy that keeps the split so: `resized+zstd-3`.
+    /// The strategy that stores the split in this way: `resized+zstd-3`.
     pub strategy: String,
-    /// The one that keeps it as it is: `resized`.
+    /// The one that stores it as it is: `resized`.
     pub plain: String,
     /// The format: `zstd-3`.
     pub compression: String,
@@ -276,14 +276,14 @@ pub struct FirstBatch {
 /// What other programs did during a run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Others {
-    /// How many cores they kept busy, what a hypervisor took away included.
+    /// The number of cores they kept busy, including steal time of a hypervisor.
     pub cores: f64,
     /// How many bytes per second they read from and wrote to disks.
     pub disk_bytes_per_second: f64,
 }
 
 impl Others {
-    /// Up to so many cores, others are taken for the system's own work.
+    /// Up to this many cores, other work is assumed to be the system's own.
     pub const CORES_MAX: f64 = 0.15;
 
     /// So much traffic of others on the disks takes nothing away that shows.
@@ -328,7 +328,7 @@ impl Run {
     }
 }
 
-/// The state of the whole system at one moment; rates are over the time since the one before.
+/// The state of the system at one moment; rates are over the time since the one before.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct SystemSample {
     /// Which run.

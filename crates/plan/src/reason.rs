@@ -43,7 +43,7 @@ pub(crate) fn reason(profile: &Profile, objective: &Objective, ranking: &Ranking
     sentences.into_iter().flatten().map(|sentence| sentence + ".").collect::<Vec<_>>().join(" ")
 }
 
-/// That other programs disturbed what was measured, where they did, and what cannot be told then.
+/// A note that other programs disturbed the measurement, if they did, and what is uncertain because of it.
 fn disturbance(ranking: &Ranking) -> Option<String> {
     let all = ranking.strategies();
     let disturbed = all.iter().filter(|ranked| ranked.summary.disturbed).count();
@@ -104,7 +104,7 @@ fn doubt(best: &RankedStrategy, next: &RankedStrategy) -> Option<&'static str> {
     if best.forecast.is_some() {
         None
     } else if best_here.runs == 0 && next_here.max_samples_per_second >= best_here.min_samples_per_second {
-        Some("but the cost model cannot tell the two apart: neither is sure until both are run")
+        Some("but the cost model cannot distinguish the two: run both to be sure")
     } else {
         let difference = best.samples_per_second() - next.samples_per_second();
         let spread = best_here.samples_per_second_std + next_here.samples_per_second_std;
@@ -136,7 +136,7 @@ fn times(best: &RankedStrategy, other: &RankedStrategy, name: &str) -> String {
     format!("{factor} times {name} ({})", units::samples_per_second(two))
 }
 
-/// What it takes to have it: storage and preparation of the whole data set.
+/// Its price: storage and preparation of the entire data set.
 fn effort(profile: &Profile, objective: &Objective, best: &RankedStrategy) -> String {
     let samples = objective.what_if.and_then(|what_if| what_if.samples).unwrap_or(profile.data.samples);
     let source_bytes = profile.data.bytes as f64 * (samples as f64 / profile.data.samples.max(1) as f64);
@@ -181,7 +181,7 @@ fn money(objective: &Objective, best: &RankedStrategy) -> Option<String> {
         _ => String::new(),
     };
     Some(format!(
-        "At these prices it costs {total}: {preparation} to prepare, {storage} to keep for {months} months, {training} of \
+        "At these prices it costs {total}: {preparation} to prepare, {storage} to store for {months} months, {training} of \
          accelerator time for {epochs} epochs{requests}"
     ))
 }

@@ -13,7 +13,7 @@ const AT_ONCE: f64 = 32.0;
 /// So many bytes of a shard it asks for at a time.
 pub(crate) const BLOCK_BYTES: f64 = 4_194_304.0;
 
-/// How many requests per second are answered, at this latency of each and by a store that takes so many.
+/// The requests per second at this latency, with a store that accepts at most that many.
 pub(crate) fn per_second(latency_seconds: Option<f64>, requests_per_second: Option<f64>) -> Option<f64> {
     let by_latency = latency_seconds.and_then(|seconds| quotient(AT_ONCE, seconds));
     match (by_latency, requests_per_second) {

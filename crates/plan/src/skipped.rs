@@ -20,7 +20,7 @@ impl Skipped {
         Self { key: key.into(), reason: reason.to_string(), samples: Some(1) }
     }
 
-    /// How many samples were left out; an extent of which nobody knows how many it was to hold counts as one.
+    /// The number of samples that were skipped; an extent with an unknown number of samples counts as one.
     pub fn count(list: &[Self]) -> u64 {
         list.iter().map(|skipped| skipped.samples.unwrap_or(1)).fold(0, u64::saturating_add)
     }

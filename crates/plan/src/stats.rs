@@ -10,7 +10,7 @@ use crate::units;
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Stats {
-    /// From the start to the last batch that was taken, or to now.
+    /// From the start to the last batch that was consumed, or to now.
     pub seconds: f64,
     /// How many readers there were, and as many workers.
     pub threads: usize,
@@ -43,7 +43,7 @@ pub struct LoaderStats {
     /// All of it.
     #[serde(flatten)]
     pub all: Stats,
-    /// Without the start of each epoch: until the first batch everybody waits for the first bytes, whatever binds afterwards.
+    /// Without the start of each epoch: until the first batch, all threads wait for the first bytes, whatever the bottleneck is afterwards.
     pub steady: Stats,
 }
 
@@ -60,7 +60,7 @@ impl LoaderStats {
         self.steady.bound_by(cores)
     }
 
-    /// The same in words: what was seen, or why nothing can be told.
+    /// The same in words: what was observed, or why there is no verdict.
     pub fn sentence(&self, cores: usize) -> String {
         if self.all.seconds <= 0.0 { NOTHING_LOADED.to_owned() } else { self.steady.sentence(cores) }
     }
@@ -71,10 +71,10 @@ const NOTHING_LOADED: &str = "nothing was loaded";
 /// Threads add their CPU time every 50 ms, so in less than two such spans nobody knows what was busy.
 const TELLING_SECONDS: f64 = 0.1;
 
-/// Cores that are busy for more than this share are what binds, whoever waits for whom.
+/// Cores that are busy for more than this share are the bottleneck, regardless of which threads wait.
 const CORES_BUSY: f64 = 0.9;
 
-/// Where the consumer waits for less than this share of the time, the loader keeps up with it.
+/// If the consumer waits for less than this share of the time, the loader keeps up with it.
 const CONSUMER_WAITS: f64 = 0.1;
 
 /// Workers that wait for bytes less than this share of their time are what binds, though readers never wait: few samples are
@@ -97,14 +97,14 @@ impl Stats {
         share(self.user_seconds + self.system_seconds, self.seconds * cores as f64)
     }
 
-    /// Whether this took long enough to tell what bound it.
+    /// Whether this took long enough to determine the bottleneck.
     pub fn tells(&self) -> bool {
         self.seconds >= TELLING_SECONDS && self.threads > 0
     }
 
     /// What bound the loader on a machine of `cores` cores: the consumer, if the loader was ahead of it; the CPU, if its cores
     /// were busy or workers hardly waited; otherwise whichever of readers and workers waited less for the other. Unknown where it was
-    /// too short to tell.
+    /// too short to determine it.
     pub fn bound_by(&self, cores: usize) -> Bound {
         let workers_wait = self.share(self.data_wait_seconds) >= WORKERS_WAIT;
         if !self.tells() {
@@ -139,7 +139,7 @@ impl Stats {
             ),
             Bound::Unknown => {
                 let seconds = units::seconds(self.seconds);
-                return format!("too short to tell the bottleneck: it went on for {seconds} after the first batch");
+                return format!("too short to determine the bottleneck: it ended {seconds} after the first batch");
             }
         };
         let used = units::number((self.user_seconds + self.system_seconds) / self.seconds);
@@ -244,7 +244,7 @@ mod tests {
         // All of it was one batch.
         let one_batch = LoaderStats::default().and_epoch(&IDLE, Some(&Stats { seconds: 9.96, ..IDLE }));
         assert_eq!(one_batch.bound_by(2), Bound::Unknown);
-        let words = "too short to tell the bottleneck: it went on for 40.0 ms after the first batch";
+        let words = "too short to determine the bottleneck: it ended 40.0 ms after the first batch";
         assert_eq!(one_batch.sentence(2), words);
         assert_eq!(LoaderStats::default().and_epoch(&IDLE, None).bound_by(2), Bound::Unknown, "no batch came");
     }

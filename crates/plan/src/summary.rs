@@ -58,7 +58,7 @@ pub struct Summary {
     /// Epochs after which preparing has paid off against reading files every epoch; `None` where it never does or where
     /// that was not measured.
     pub break_even_epochs: Option<u64>,
-    /// Whether what is kept is a lossy encoding.
+    /// Whether the stored encoding is lossy.
     pub lossy: bool,
 }
 
@@ -78,7 +78,7 @@ pub fn summarize(profile: &Profile, trainer: Option<f64>) -> Result<Vec<Summary>
     Ok(summaries)
 }
 
-/// After how many epochs preparing `strategy` has paid off against `baseline`: the smallest whole number for which its
+/// After how many epochs preparing `strategy` has paid off against `baseline`: the smallest integer for which its
 /// preparation and epochs together take no longer. `None` where that never happens.
 pub fn break_even_epochs(strategy: &Summary, baseline: &Summary) -> Option<u64> {
     let extra_seconds = strategy.prep_seconds_total - baseline.prep_seconds_total;
@@ -91,7 +91,7 @@ pub fn break_even_epochs(strategy: &Summary, baseline: &Summary) -> Option<u64> 
         return None;
     }
     let epochs = extra_seconds / saved_seconds;
-    // What a rounding error leaves above a whole number is no further epoch. `u64::MAX` epochs are never.
+    // A rounding error above an integer does not count as another epoch. `u64::MAX` epochs are never.
     let whole = (epochs * (1.0 - f64::EPSILON)).ceil();
     (saved_seconds > 0.0 && extra_seconds > 0.0 && whole < u64::MAX as f64).then_some(whole as u64)
 }
@@ -100,7 +100,7 @@ fn unknown() -> Bound {
     Bound::Unknown
 }
 
-/// The runs that throughput is taken from: under system caching those after the first, which fills the page cache; without those
+/// The runs that determine throughput: with system caching those after the first, which fills the page cache; without those
 /// that were disturbed, if any was not.
 pub(crate) fn counted_runs<'a>(profile: &Profile, strategy: &'a StrategyProfile) -> Vec<&'a Run> {
     let runs = match (profile.method.caching, strategy.runs.as_slice()) {
@@ -111,7 +111,7 @@ pub(crate) fn counted_runs<'a>(profile: &Profile, strategy: &'a StrategyProfile)
     if quiet.is_empty() { runs.iter().collect() } else { quiet }
 }
 
-/// What the threads of the run in the middle did with their time, where they were watched for long enough to tell.
+/// How the threads of the median run spent their time, if it was observed for long enough.
 pub(crate) fn seen(profile: &Profile, strategy: &StrategyProfile) -> Option<Stats> {
     let mut runs = counted_runs(profile, strategy);
     runs.sort_by(|one, other| one.samples_per_second().total_cmp(&other.samples_per_second()));
@@ -135,7 +135,7 @@ pub(crate) fn summarize_one(profile: &Profile, strategy: &StrategyProfile, train
             compressed_limit(profile, strategy).map_or(expected, |limit| expected.min(limit))
         }
     };
-    // Where the model stands for a measurement, its interval does too.
+    // If the model replaces a measurement, so does its interval.
     let expected = |bound: Option<f64>| match (bound, predicted) {
         (Some(bound), Some(predicted)) if predicted > 0.0 => throughput * bound / predicted,
         _ => throughput,
@@ -184,7 +184,7 @@ pub(crate) fn summarize_one(profile: &Profile, strategy: &StrategyProfile, train
 
 /// What bounds a strategy that gives `throughput` samples per second: the trainer if that takes no more, otherwise what was seen.
 fn bound_by(profile: &Profile, strategy: &StrategyProfile, trainer: Option<f64>, throughput: f64) -> Bound {
-    // Of disturbed runs the CPU seems to bind, whatever does on a quiet machine.
+    // In disturbed runs the CPU seems to be the bottleneck, whatever it is on a quiet machine.
     let quiet = counted_runs(profile, strategy).iter().all(|run| !run.is_disturbed());
     match seen(profile, strategy).filter(|_| quiet) {
         Some(_) if trainer.is_some_and(|trainer| trainer <= throughput) => Bound::Trainer,
@@ -212,7 +212,7 @@ fn compressed_limit(profile: &Profile, strategy: &StrategyProfile) -> Option<f64
     quotient(limit, strategy.bytes_per_sample)
 }
 
-/// How many samples reach the trainer of those that were measured, by what is kept of each.
+/// How many samples reach the trainer per measured one.
 fn samples_reached(strategy: &StrategyProfile) -> f64 {
     let samples = strategy.storage_bytes as f64 / strategy.bytes_per_sample;
     // Samples of no bytes are counted by a run.

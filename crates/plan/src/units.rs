@@ -97,7 +97,7 @@ pub fn counted(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
-/// `small` of the smaller unit, as a whole number of the larger and the rest: `3 min 20 s`, or `3 min` without a rest.
+/// `small` of the smaller unit, as an integer of the larger and the rest: `3 min 20 s`, or `3 min` without a rest.
 fn two_units(small: f64, per_large: f64, large_unit: &str, small_unit: &str) -> String {
     let small = small.round();
     let large = (small / per_large).floor();
@@ -117,7 +117,7 @@ fn significant(value: f64) -> String {
     if exponent < -6 { rounded } else { format!("{value:.*}", (2 - exponent).max(0) as usize) }
 }
 
-/// A whole number with its thousands apart.
+/// An integer with thousands separators.
 fn grouped(value: f64) -> String {
     group(&format!("{value:.0}"))
 }

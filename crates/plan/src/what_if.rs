@@ -1,4 +1,4 @@
-//! Another machine: what is known of it, and what is taken to be as it is here.
+//! Another machine: what is known about it, and what is assumed to be as it is here.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,11 +11,11 @@ use crate::{requests, units};
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WhatIf {
-    /// How many cores, each as fast as those here and with a thread of its own.
+    /// The number of cores, each as fast as those here and with a thread of its own.
     pub cores: Option<usize>,
     /// How fast the storage reads large blocks in order.
     pub read_bytes_per_second: Option<f64>,
-    /// How many whole source files per second the storage reads; where only `read_bytes_per_second` is given, opening a
+    /// How many source files per second the storage reads; if only `read_bytes_per_second` is given, opening a
     /// file takes as long as here.
     pub files_per_second: Option<f64>,
     /// How long an object store takes to answer a request, however small; 32 are under way at a time.
@@ -30,14 +30,14 @@ pub struct WhatIf {
     pub samples: Option<u64>,
 }
 
-/// The other machine whole, and what was assumed of it. Part of a plan that was made for it.
+/// The full description of the other machine, and what was assumed about it. Part of a plan that was made for it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OtherMachine {
     /// Its cores.
     pub cores: usize,
     /// Its storage, when large blocks are read in order.
     pub read_bytes_per_second: f64,
-    /// Its storage, when whole source files are read.
+    /// Its storage, when source files are read.
     pub files_per_second: f64,
     /// Its memory.
     pub memory_bytes: u64,
@@ -153,32 +153,32 @@ impl WhatIf {
             let rate = units::number(answered);
             let each = if requests::samples_are_objects(here) {
                 format!(
-                    "each source file is a request of its own: no more than {rate} are read per second, however small they are"
+                    "each source file takes one request: no more than {rate} are read per second, however small they are"
                 )
             } else {
                 format!("the store answers {rate} requests per second")
             };
             all.push(format!("{each}; records are read {} a request", units::bytes(requests::BLOCK_BYTES)));
         } else if self.read_bytes_per_second.is_some() && self.files_per_second.is_none() {
-            all.push("opening a file takes as long as here, only its bytes come at the other rate".to_owned());
+            all.push("opening a file takes as long as here; only its bytes are read at the other rate".to_owned());
         }
         if there.method.caching != Caching::None {
             let memory = units::bytes(there.machine.memory_bytes as f64);
             all.push(format!(
-                "{memory} of memory keep as large a part of the data set as they hold, from epoch to epoch, and the rest is \
+                "{memory} of memory cache as much of the data set as fits, from epoch to epoch, and the rest is \
                  read: the share of hits is memory over bytes; a page cache that evicts what was read longest ago does worse \
                  where the data set does not fit, and the first epoch reads everything"
             ));
         }
         all.push(
-            "what bound here is corrected by the error of the model here; whatever the measurement exceeds is raised to it"
+            "the rate of the bottleneck here is corrected by the error of the model here; predicted rates below the measured throughput are raised to it"
                 .to_owned(),
         );
         all
     }
 }
 
-/// How many files of the mean size are read per second where bytes come at another rate: the time to find and open one stays.
+/// How many files of the mean size are read per second if bytes are read at another rate: the time to find and open one stays.
 fn files_at(here: &StorageRates, rate: f64) -> f64 {
     let Some(measured_seconds) = quotient(1.0, here.files_per_second) else { return here.files_per_second };
     let transfer = transfer_seconds(here, here.file_bytes);
@@ -191,7 +191,7 @@ fn files_at(here: &StorageRates, rate: f64) -> f64 {
     quotient(1.0, seconds).unwrap_or(here.files_per_second)
 }
 
-/// The share of a strategy's bytes that memory holds: memory over the bytes of the whole data set, which are its bytes on
+/// The share of a strategy's bytes that fits in memory: memory over the bytes of the entire data set, which are its bytes on
 /// storage, or where samples are cached deserialized, their bytes after the last step that is done once.
 pub(crate) fn hit_ratio(there: &Profile, strategy: &StrategyProfile) -> f64 {
     let samples = there.data.samples as f64;

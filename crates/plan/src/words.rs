@@ -49,7 +49,7 @@ pub fn step_cells(steps: &[StepCost]) -> Vec<Vec<String>> {
 }
 
 /// `1,789 ± 25` of several runs; without a spread where one run shows none; `1,789 (1,650-1,900)` by the cost model, with what it expects at
-/// least and at most, and `≈ 1,789 (1,650-1,900)` where it stands for runs that others disturbed.
+/// lower and upper bound, and `≈ 1,789 (1,650-1,900)` if it replaces runs that others disturbed.
 pub fn rate_with_spread(summary: &Summary) -> String {
     let rate = units::number(summary.samples_per_second);
     match (summary.disturbed, summary.runs) {

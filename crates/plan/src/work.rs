@@ -17,7 +17,7 @@ pub struct Work {
 /// What CPU time goes into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorkPart {
-    /// Deserializing a stored sample, and decoding its images where they are kept encoded.
+    /// Deserializing a stored sample, and decoding its images if they are stored encoded.
     Deserialize,
     /// A step: its index in [`Profile::steps`].
     Step(usize),
@@ -39,7 +39,7 @@ impl WorkPart {
 /// What each part of the work on a sample takes every epoch. Together they are what the cost model reckons with and sentences say.
 ///
 /// Online steps are measured as they run, several done as one, and one by one. The former is what counts; it is shared out in the
-/// proportions of the latter, since nobody can tell what each step takes of a loop that does two.
+/// proportions of the latter, since the time of a fused loop cannot be attributed to its steps.
 pub fn work(profile: &Profile, strategy: &StrategyProfile) -> Vec<Work> {
     let total = cpu_seconds(profile, strategy, measured_hit_ratio(profile));
     // What is cached as samples has been deserialized already.

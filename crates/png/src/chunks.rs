@@ -1,4 +1,4 @@
-//! The chunks of a file (PNG, 5 and 11): what they say of the pixels, and where those lie.
+//! The chunks of a file (PNG, 5 and 11): what they say about the pixels, and where the pixels are.
 //!
 //! Whatever might be judged in two ways is refused.
 
@@ -60,7 +60,7 @@ impl Header {
         self.row_bytes().saturating_mul(self.height)
     }
 
-    /// The memory that decoding takes beside the output, the file and a few rows: the filtered rows.
+    /// The memory that decoding takes in addition to the output, the file and a few rows: the filtered rows.
     pub fn working_bytes(&self) -> usize {
         (self.stored_row_bytes() + 1).saturating_mul(self.height)
     }
@@ -153,7 +153,7 @@ impl<'a> File<'a> {
                 b"tRNS" if alphas.is_none() && colors.is_some() && matches!(header.color, Color::Palette { .. }) => {
                     alphas = Some(chunk);
                 }
-                // More than one image; what the `png` crate may refuse; and what changes colors in a way of its own.
+                // More than one image; what the `png` crate may refuse; and what changes colors in other ways.
                 b"acTL" | b"fcTL" | b"fdAT" | b"cICP" | b"mDCV" | b"cLLI" | b"tRNS" => {
                     return Err(Error::unsupported("a chunk of this kind", u32::from_be_bytes(chunk.kind)));
                 }
@@ -177,7 +177,7 @@ impl<'a> File<'a> {
         Ok(Self { header, palette, bytes, pixels_at: at })
     }
 
-    /// The compressed pixels: from the file, or where they lie in several chunks, from `joined`.
+    /// The compressed pixels: from the file, or from `joined` if they are split over several chunks.
     pub(crate) fn pixels<'b>(&self, joined: &'b mut Vec<u8>) -> Result<&'b [u8]>
     where
         'a: 'b,

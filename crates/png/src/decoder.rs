@@ -18,11 +18,11 @@ pub fn header(bytes: &[u8]) -> Result<Header> {
     File::read(bytes).map(|file| file.header)
 }
 
-/// Decodes images; keeps its memory from one to the next.
+/// Decodes images, reusing its memory from one to the next.
 pub struct Decoder {
     level: Supported,
     inflater: Decompressor,
-    /// The compressed pixels, where they lie in several chunks.
+    /// The compressed pixels, if they are split over several chunks.
     joined: Vec<u8>,
     /// The filtered rows of the whole image.
     filtered: Vec<u8>,
@@ -73,7 +73,7 @@ impl Decoder {
         self.level.level()
     }
 
-    /// How many bytes of memory it keeps.
+    /// The bytes of memory that it holds.
     pub fn capacity_bytes(&self) -> usize {
         let rows = &self.rows;
         [&self.joined, &self.filtered, &rows.stored, &rows.above, &rows.given].map(Vec::capacity).iter().sum()
@@ -84,7 +84,7 @@ impl Decoder {
         *self = Self::of(self.level);
     }
 
-    /// Decodes a whole image into `output`, which must have [`Header::bytes`]. Nothing is written unless all of
+    /// Decodes an image into `output`, which must have [`Header::bytes`]. Nothing is written unless all of
     /// the image is undamaged.
     ///
     /// Samples of 16 bits have the high byte first, as in the file.
@@ -162,7 +162,7 @@ impl Decoder {
         let (row_bytes, filtered_bytes) = (file.header.stored_row_bytes(), file.header.working_bytes());
         let data = file.pixels(&mut self.joined)?;
         if filtered_bytes / RATIO_MAX > data.len() {
-            return Err(Error::format("there are too few compressed bytes for so many pixels", data.len()));
+            return Err(Error::format("there are too few compressed bytes for this many pixels", data.len()));
         }
         grow(&mut self.filtered, filtered_bytes)?;
         let filtered = &mut self.filtered[..filtered_bytes];

@@ -10,7 +10,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The bytes are damaged, or odd in a way that others may take otherwise.
+    /// The bytes are damaged, or unusual in a way that other decoders may handle differently.
     #[error("damaged PNG: {problem} at byte `{offset}`\nhint: ask the `png` crate, which decodes what can be saved")]
     Format {
         /// What is wrong.

@@ -1,12 +1,12 @@
-//! Ordinary PNGs to pixels: the pixels of the `png` crate to the bit, in less time, or a refusal.
+//! A fast decoder for ordinary PNGs: bit-identical to the `png` crate, or it refuses.
 //!
-//! Use it where many lossless images are decoded and the time matters, such as feeding a training loop, and have the `png`
-//! crate at hand for the files that it refuses. The contract is that an image is either decoded exactly as that crate decodes it
-//! (`Transformations::EXPAND`, all checksums looked at), or not at all. So a caller that tries this first and that crate next
-//! gives the same results as with that crate alone. `examples/png_speed.rs` measures both in one run.
+//! Use it where many lossless images are decoded and time matters, such as in a training loop, with the `png`
+//! crate as the fallback for files that it refuses. An image is either decoded exactly as that crate decodes it
+//! (with `Transformations::EXPAND` and all checksums verified), or not at all. So trying this decoder first and the crate second
+//! gives the same results as the crate alone. `examples/png_speed.rs` measures both in one run.
 //!
-//! Do not use it as the only decoder of files from the wild: interlaced and animated images and every file that is damaged in
-//! the least are refused. On machines without one of the vector levels ([`Level`]) the `png` crate is faster.
+//! Do not use it as the only decoder of arbitrary files: it refuses interlaced and animated images, and every file with the slightest
+//! damage. On machines without one of the SIMD levels ([`Level`]) the `png` crate is faster.
 //!
 //! ```
 //! use forebay_png::{Decoder, header};
@@ -21,7 +21,7 @@
 //! decoder.decode_into(&file, &mut pixels)?;
 //! assert_eq!(pixels, [1, 2, 3, 4]);
 //!
-//! // Rows by themselves: those after the last one wanted cost less.
+//! // A range of rows: those after the last one wanted cost less.
 //! match decoder.decode_rows(&file, 0..1, |y, row| assert_eq!((y, row), (0, &[1, 2][..]))) {
 //!     Ok(()) => {}
 //!     Err(error) if error.is_refusal() => println!("the `png` crate next"),
@@ -32,24 +32,24 @@
 //!
 //! # Limits
 //!
-//! Decoded are images that are not interlaced, of every color type and depth of the format. Refused are interlaced and
-//! animated ones, chunks `tRNS` beside anything but a palette, `cICP`, `mDCV` and `cLLI`, critical chunks that are unknown or
-//! out of place, wrong checksums wherever they lie up to the last pixel, and more or fewer pixels than the header says. One thing
-//! is taken that the `png` crate refuses: codes within the compressed data that no encoder writes (a code of literals with a single word),
-//! are judged by libdeflate; the pixels are then those that their checksum vouches for.
+//! It decodes images that are not interlaced, of every color type and depth of the format. It refuses interlaced and
+//! animated images, `tRNS` chunks without a palette, `cICP`, `mDCV` and `cLLI`, critical chunks that are unknown or
+//! misplaced, wrong checksums anywhere up to the last pixel, and more or fewer pixels than the header says. There is one
+//! exception that the `png` crate refuses: whether Huffman codes that no encoder writes (a literal code with a single symbol) are valid
+//! is up to libdeflate; the pixels still match their checksum.
 //!
-//! Memory beside the output is [`Header::working_bytes`], and a copy of the compressed pixels if they lie in several chunks. It is
-//! kept for the next image; [`Decoder::trim`] gives it back. Nothing is allocated that the size of the file does not warrant. The crate opens
+//! In addition to the output, it uses [`Header::working_bytes`] of memory, and a copy of the compressed pixels if they are split over several
+//! chunks. The memory is reused for the next image; [`Decoder::trim`] releases it. Allocations are bounded by the size of the file. The crate opens
 //! no files, starts no threads and reads no clock.
 //!
 //! # How
 //!
-//! libdeflate inflates. Undoing the filters is a chain, in which each pixel waits for the one to its left; so several rows are
-//! undone at once, each a pixel behind the one above it (`kernel`).
+//! libdeflate decompresses. Unfiltering is a dependency chain, in which each pixel waits for the one to its left, so several rows are
+//! unfiltered at once, each a pixel behind the one above it (`kernel`).
 //!
-//! An inflater of our own, with two literals for each lookup, was tried in its place and was slower than libdeflate on all images, since
-//! branches that cannot be foreseen take the time: `src/kernel/notes.md` has the figures. What it would have given by unfiltering rows
-//! while they are in the cache was not measured.
+//! We also tried our own inflate implementation, with two literals per lookup. It was slower than libdeflate on all images, because
+//! unpredictable branches dominate: `src/kernel/notes.md` has the figures. What unfiltering rows while they are in the cache would have
+//! gained was not measured.
 
 #![cfg_attr(
     target_arch = "x86_64",

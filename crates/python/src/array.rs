@@ -1,4 +1,4 @@
-//! Arrays that Python sees in place: the buffer protocol over a batch's own memory.
+//! Zero-copy arrays for Python: the buffer protocol over a batch's memory.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::Arc;
@@ -37,7 +37,7 @@ enum Memory {
 }
 
 impl Memory {
-    /// Where it begins, and how many bytes it has. The memory stays there: nobody changes its length once it is here.
+    /// Its address and size. The memory does not move: its length never changes.
     fn span(&self) -> (*mut u8, usize) {
         match self {
             Self::Batch(batch, column) => match &mut batch.lock().columns[*column].1 {

@@ -1,4 +1,4 @@
-//! Progress, told to Python.
+//! Reports progress to Python.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use crate::errors;
 use crate::turns::Work;
 
 /// Tells a Python object with the methods `begin`, `advance`, `end` and `note`. An error in one of them is reported as
-/// Python reports errors that nobody can catch, and the work goes on.
+/// Python reports errors that nobody can catch, and the work continues.
 pub(crate) struct Callback {
     listener: Option<Py<PyAny>>,
     pending: Mutex<Pending>,

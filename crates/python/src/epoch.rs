@@ -40,7 +40,7 @@ enum Found {
     /// A batch, and where to go on once it was seen.
     Batch(State, Batch),
     Failed(forebay_engine::Error),
-    /// Every sample was skipped: so many, and the first.
+    /// Every sample was skipped: how many, and the first.
     AllSkipped(u64, Skipped),
     End,
     NotYet,
@@ -122,7 +122,7 @@ impl Epoch {
         self.of_epoch(EngineEpoch::bytes_read).unwrap_or(0)
     }
 
-    /// How many bytes of the memory budget were taken at most.
+    /// The peak use of the memory budget in bytes.
     #[getter]
     fn memory_bytes_peak(&self) -> u64 {
         self.of_epoch(EngineEpoch::memory_bytes_peak).unwrap_or(0)

@@ -1,4 +1,4 @@
-//! Errors as Python's: each kind of error is an exception of `forebay._errors`, with what is known of its place.
+//! Errors as Python's: each kind of error is an exception of `forebay._errors`, with its location as far as known.
 
 use std::path::Path;
 
@@ -62,7 +62,7 @@ pub(crate) fn codec(py: Python<'_>, error: &CodecError) -> PyErr {
     raise(py, error.kind(), &error.to_string(), ErrorContext::default())
 }
 
-/// Not one sample came of an epoch: all of them, so many, were skipped, and this is why the first was.
+/// An epoch without any sample: how many were skipped, and why the first one was.
 pub(crate) fn all_skipped(py: Python<'_>, samples: u64, first: Skipped, root: Option<&Path>) -> PyErr {
     let Skipped { key, reason, .. } = first;
     let path = root.map(|root| root.join(&key));

@@ -10,7 +10,7 @@ use crate::function::Functions;
 use crate::turns::Work;
 use crate::work::on_error;
 
-/// Where samples lie, and what may be done about it.
+/// Where samples are, and how to handle errors.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct FilesRequest {

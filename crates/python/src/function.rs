@@ -246,7 +246,7 @@ impl<'a> Argument<'a> {
         })
     }
 
-    /// As Python has it: a NumPy array of its own for a tensor.
+    /// As a Python object: a new NumPy array for a tensor.
     fn into_python(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
         let tensor = match self {
             Self::Plain(ValueView::Bytes(bytes)) => return Ok(PyBytes::new(py, bytes).into_any()),
@@ -259,7 +259,7 @@ impl<'a> Argument<'a> {
     }
 }
 
-/// The elements of anything that NumPy makes an array of, and what it is; `None` for types that a tensor cannot have.
+/// The elements and the spec of anything that NumPy converts to an array; `None` for types that a tensor cannot have.
 fn array<'py>(value: &Bound<'py, PyAny>) -> PyResult<(Option<TensorSpec>, Bound<'py, PyBytes>)> {
     let array = value.py().import("numpy")?.call_method1("asarray", (value,))?;
     // Elements may have the order of another machine; here they get this one's.

@@ -1,10 +1,10 @@
-//! The native half of the Python package: `forebay._native`. The only room that knows Python.
+//! The native half of the Python package: `forebay._native`. The only crate that knows Python.
 //!
 //! Python code never uses this module itself; the package in `python/forebay` does, and makes it pleasant. What is here is
 //! what only Rust can do: open what samples come from (`source::Source`), load it (`loader::Loader`), run an epoch without holding Python's lock
 //! (`epoch::Epoch`), hand batches over without a copy (`array::Array`), measure and build (`work`), look at data
 //! (`data_work`), and plan (`planning`). Errors become the exceptions of `forebay._errors`, with path, shard and record; what a Python function of the
-//! user's raises stays what it is (`raised`). Such functions are called one at a time (`turns`).
+//! user's raises is passed on unchanged (`raised`). Such functions are called one at a time (`turns`).
 //!
 //! What goes in and out is plain: numbers, texts, dictionaries, and JSON for profiles, plans and manifests, which have their
 //! JSON layout anyway.

@@ -60,7 +60,7 @@ pub(crate) struct LoadRequest {
     memory_bytes: Option<u64>,
     /// What tensors of different shapes are padded with; `None`: they stay a list.
     pad_value: Option<f64>,
-    /// Whether images that are kept as L3 are left as they are, for a device to decode.
+    /// Whether images that are stored as L3 are left encoded, for a device to decode.
     decode_on_device: bool,
 }
 
@@ -129,7 +129,7 @@ impl Loader {
         py.detach(|| state.check(&self.inner)).map_err(|error| errors::engine(py, &error, None))
     }
 
-    /// How many batches come after so many samples of an epoch; `None` where nobody knows.
+    /// How many batches remain after that many samples of an epoch; `None` if unknown.
     fn batches_from(&self, samples_seen: u64) -> Option<u64> {
         self.inner.batches_from(samples_seen)
     }
@@ -140,7 +140,7 @@ impl Loader {
         self.inner.samples()
     }
 
-    /// What is in the cache: samples, bytes, how often one was found there, the state that they are kept in, which cache it is, and why.
+    /// What is in the cache: samples, bytes, hits, the stage at which they are cached, which cache it is, and why.
     #[getter]
     fn cached(&self) -> (usize, u64, u64, Option<String>, String, Option<String>) {
         match self.inner.cached() {

@@ -87,7 +87,7 @@ impl Pipeline {
         self.inner.output().fields.iter().map(|(name, kind)| (name.clone(), kind.to_string())).collect()
     }
 
-    /// The names of the states that a data set can be kept in.
+    /// The names of the stages at which a data set can be stored.
     #[getter]
     fn splits(&self) -> Vec<String> {
         self.inner.splits().into_iter().map(|split| split.name).collect()

@@ -158,7 +158,7 @@ pub(crate) fn diagnose(py: Python<'_>, measured: &str) -> PyResult<String> {
     Ok(json(&forebay_plan::diagnose(&measured).map_err(|error| errors::plan(py, &error))?))
 }
 
-/// With which number of threads to prepare beside `threads`, to see what more of them give.
+/// The number of threads to compare with `threads`, to see what more of them would give.
 #[pyfunction]
 pub(crate) fn threads_to_compare(threads: u64) -> Option<u64> {
     forebay_plan::Scaling::threads_to_compare(threads, forebay_engine::cores() as u64)

@@ -38,7 +38,7 @@ impl Raised {
         Self { error, message, function, location, ends: self.ends }
     }
 
-    /// The same where functions raised something on every sample, so many in all.
+    /// The same if functions raised an exception on every sample, with their number.
     #[must_use]
     pub(crate) fn on_all(mut self, samples: u64) -> Self {
         self.location =
@@ -46,7 +46,7 @@ impl Raised {
         self
     }
 
-    /// The exception to raise in whoever waits for the samples: the function's own, with a note of its location.
+    /// The exception to raise in the consumer: the function's own, with a note of its location.
     pub(crate) fn to_exception(&self, py: Python<'_>) -> PyErr {
         let error = self.error.clone_ref(py);
         // It would end the loop over the loader as if all were there. Python's generators do the same (PEP 479).

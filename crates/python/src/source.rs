@@ -104,7 +104,7 @@ impl Source {
         Ok(Self { inner, functions: Functions::of(None)?, manifest: None, counts: None })
     }
 
-    /// The files of a folder, through a whole pipeline.
+    /// The files of a folder, through a full pipeline.
     #[staticmethod]
     #[pyo3(signature = (pipeline, storage, cache, files, block_cache = None))]
     fn files(
@@ -178,7 +178,7 @@ impl Source {
         self.inner.classes().to_vec()
     }
 
-    /// What is kept: `unprocessed` for files.
+    /// What is stored: `unprocessed` for files.
     #[getter]
     fn strategy(&self) -> String {
         self.inner.formats()

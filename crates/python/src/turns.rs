@@ -5,7 +5,7 @@
 //! in the middle of a call, so that two calls of one function mix: what one wrote into an array that they share, or into a
 //! generator of random numbers (NumPy's and PyTorch's are of the whole process), the other reads.
 //!
-//! - Nobody waits for a turn while holding Python's lock, and whoever has a turn may wait for Python's lock: no circle.
+//! - No thread waits for a turn while holding the GIL, and a thread that has a turn may wait for the GIL: so there is no deadlock.
 //! - A function may itself load, build or profile with functions. While it waits for that work, the work (and what that waits
 //!   for in turn) calls its functions on the waiting function's turn.
 //! - Who waits for a turn of work that is ended meanwhile gives up, so that Ctrl-C waits for one call, not for one of each

@@ -30,7 +30,7 @@ pub(crate) struct ProfileRequest {
     samples: u64,
     runs: NonZeroU32,
     seconds: f64,
-    /// Instead of so many runs of each.
+    /// Instead of that many runs of each.
     fast: bool,
     storage: String,
     /// `none`, `system` or `application`.
@@ -39,10 +39,10 @@ pub(crate) struct ProfileRequest {
     shards: usize,
     batch_size: usize,
     seed: u64,
-    /// Only these; `None` for all, in all formats of `encodings` besides.
+    /// Only these; `None` for all, and also in all formats of `encodings`.
     strategies: Option<Vec<String>>,
     encodings: Vec<String>,
-    /// The formats that may be chosen besides; `None` for the usual ones.
+    /// The additional formats to choose from; `None` for the usual ones.
     compression_candidates: Option<Vec<String>>,
     memory_bytes: Option<u64>,
     work_folder: PathBuf,
@@ -129,7 +129,7 @@ pub(crate) fn profile(
     measured.to_json().map_err(|error| errors::plan(py, &error))
 }
 
-/// Builds a data set, or goes on with a build that was stopped; how many of its shards were there already.
+/// Builds a data set, or resumes a build that was stopped; returns how many of its shards existed already.
 #[pyfunction]
 pub(crate) fn build(
     py: Python<'_>,
@@ -252,7 +252,7 @@ fn finished(output: &Path) -> Result<(usize, usize, u64, u64)> {
     Ok((manifest.shards.len(), manifest.shards.len(), manifest.samples, manifest.bytes))
 }
 
-/// An error of work on so many samples of a folder. Where functions raised something on all of them, that is what is wrong.
+/// An error of work on that many samples of a folder. If functions raised exceptions on all of them, that is the error.
 fn failed(py: Python<'_>, error: &Error, work: &Work, samples: u64, folder: &Path) -> PyErr {
     match work.raised_on(py, samples.max(1)) {
         Some(raised) if !error.ends() => raised.on_all(samples).to_exception(py),

@@ -11,7 +11,7 @@ pub(super) struct Bars {
 }
 
 pub(super) struct Panel {
-    /// What it shows; empty where there is but one.
+    /// What it shows; empty if there is only one.
     pub(super) title: String,
     pub(super) quantity: Quantity,
     pub(super) rows: Vec<Row>,
@@ -30,7 +30,7 @@ pub(super) struct Bar {
     pub(super) text: String,
     /// The least and the most that was measured.
     pub(super) spread: Option<(f64, f64)>,
-    /// A value to compare with, and what it is.
+    /// A value to compare with, and its name.
     pub(super) mark: Option<(f64, String)>,
 }
 
@@ -69,7 +69,7 @@ impl Bar {
 impl Panel {
     fn axis(&self, ticks: usize) -> Axis {
         let ends = self.rows.iter().flat_map(|row| &row.bars).map(Bar::most).filter(|most| most.is_finite());
-        // Shares are of a whole.
+        // Shares add up to 1.
         let whole = if self.quantity == Quantity::Share { 1.0 } else { 0.0 };
         let most = ends.fold(whole, f64::max);
         // It ends where the longest bar does, not on a tick: a phone has no space to give away.
@@ -87,7 +87,7 @@ impl Panel {
     }
 }
 
-/// Where a panel is, and whether names stand above their bars.
+/// The position of a panel, and whether names are above their bars.
 struct Frame {
     left: f64,
     width: f64,
@@ -188,7 +188,7 @@ impl Bar {
         for part in &self.parts {
             let (left, right) = (x(from), x(from + part.value));
             let series = format!("c{}", part.series % SERIES);
-            // A value that is there is seen, however small; parts of a stack must not push each other.
+            // Every nonzero value is visible, however small; parts of a stack must not displace each other.
             let width = if self.parts.len() == 1 { (right - left).max(1.0) } else { right - left };
             svg.tip(&part.tip, |svg| {
                 svg.rect(&series, [left, top], [width, height]);
@@ -210,7 +210,7 @@ impl Bar {
         if let Some((value, tip)) = &self.mark {
             let at = x(*value);
             svg.tip(tip, |svg| svg.cross([at, middle], 5.0));
-            // The words belong to the bar: they stand after the mark only where there is no space before it.
+            // The text belongs to the bar: it is after the mark only if there is no space before it.
             if at - 5.0 < end + text_width(&self.text) + 12.0 {
                 end = end.max(at + 4.0);
             }

@@ -6,7 +6,7 @@ use super::palette::SERIES;
 use super::scale::{Axis, Quantity};
 use super::svg::{Anchor, Size, Svg, text_width};
 
-/// Histograms, two beside each other where there is space.
+/// Histograms, two next to each other if there is space.
 pub(super) struct Columns {
     pub(super) panels: Vec<ColumnPanel>,
 }
@@ -16,7 +16,7 @@ pub(super) struct ColumnPanel {
     pub(super) title: String,
     /// What values are.
     pub(super) quantity: Quantity,
-    /// What there are so many of: `images`.
+    /// What is counted: `images`.
     pub(super) counted: &'static str,
     pub(super) bins: Vec<Bin>,
     /// Which color.
@@ -66,7 +66,7 @@ impl ColumnPanel {
             let x = plot_left + at as f64 * each;
             svg.tip(&self.tip(at), |svg| {
                 if bin.count > 0 {
-                    // What is there is seen, however little.
+                    // Every nonzero count is visible, however small.
                     let height = (y(0.0) - y(bin.count as f64)).max(1.0);
                     svg.rect(
                         &format!("c{}", self.series % SERIES),
@@ -80,7 +80,7 @@ impl ColumnPanel {
         self.draw_edges(svg, plot_left, each, top + PLOT_HEIGHT);
     }
 
-    /// Where ranges begin, as far as there is space to say it.
+    /// The starts of the ranges, as far as there is space for them.
     fn draw_edges(&self, svg: &mut Svg, left: f64, each: f64, bottom: f64) {
         let mut free_from = f64::NEG_INFINITY;
         for (at, bin) in self.bins.iter().enumerate() {
@@ -94,7 +94,7 @@ impl ColumnPanel {
         }
     }
 
-    /// A value in words: whole where it is.
+    /// A value as text, without decimals if it is an integer.
     fn text(&self, value: f64) -> String {
         let is_whole = matches!(self.quantity, Quantity::Plain(_)) && value.fract() == 0.0;
         if is_whole { units::count(value as u64) } else { self.quantity.text(value) }

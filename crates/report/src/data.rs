@@ -14,7 +14,7 @@ use super::sections::section;
 
 /// So many classes are drawn, half of them the largest and half the smallest.
 const CLASSES_DRAWN_MAX: usize = 40;
-/// So many groups of duplicates, and so many broken samples, are listed.
+/// The maximum number of groups of duplicates, and of broken samples, that are listed.
 const LISTED_MAX: usize = 200;
 
 /// The page of an analysis of `data`, with what to do about it.
@@ -81,7 +81,7 @@ fn plot(id: &'static str, title: &'static str, note: String, panels: Vec<ColumnP
 fn sizes(analysis: &DataAnalysis) -> Option<Plot> {
     let size = analysis.size.as_ref()?;
     let note = format!(
-        "Half of the samples have at most {}, and five in a hundred more than {}.",
+        "Half of the samples have at most {}, and 5% more than {}.",
         units::bytes(size.median),
         units::bytes(size.p95)
     );
@@ -114,14 +114,15 @@ fn dimensions(analysis: &DataAnalysis) -> Option<Plot> {
 fn qualities(analysis: &DataAnalysis) -> Option<Plot> {
     let quality = analysis.quality.as_ref()?;
     let mut note = format!(
-        "On libjpeg's scale, as quantization tables tell: of {} of {} exactly, of others the nearest. {} progressive.",
+        "On libjpeg's scale, from the quantization tables: exact for {} of {}, the nearest value for the others. {} progressive.",
         units::count(quality.exact),
         units::counted(quality.images, "JPEG file"),
         units::count(quality.progressive)
     );
     if let Some(found) = &analysis.recompression {
         let saved = units::bytes(found.bytes_saved as f64);
-        let _ = write!(note, " As {} all images would take about {saved} less.", code(&found.encoding));
+        let _ =
+            write!(note, " Stored as {}, all images together would take about {saved} less.", code(&found.encoding));
     }
     let panel = histogram("JPEG quality", Quantity::Plain("quality"), &quality.distribution, 3);
     Some(plot("qualities", "JPEG qualities", note, vec![panel]))
@@ -176,7 +177,7 @@ fn colors(analysis: &DataAnalysis) -> Option<String> {
     Some(section(
         "Colors",
         &format!(
-            "<p class=\"note\">Each image counts the same, however large. Gray: {} of {}, of which {} are stored so.</p>\n\
+            "<p class=\"note\">Each image has the same weight, however large. Grayscale: {} of {}, {} of them stored as such.</p>\n\
              <p><svg width=\"44\" height=\"28\" role=\"img\" aria-label=\"the mean color\"><rect width=\"44\" height=\"28\" rx=\"5\" \
              fill=\"rgb({red},{green},{blue})\"/></svg></p>\n<p>For <code>normalize</code>:</p>\n\
              <p><code>mean = [{}]</code><br><code>std = [{}]</code></p>",
@@ -203,8 +204,8 @@ fn duplicates(analysis: &DataAnalysis) -> Option<String> {
     let more = found.groups.len().saturating_sub(LISTED_MAX);
     let more = if more == 0 { String::new() } else { format!(" The first {LISTED_MAX} groups are listed.") };
     let note = format!(
-        "<p class=\"note\">{} could be removed, of {}. What looks the same has perceptual hashes that differ in up to {} of 64 bits: look before \
-         you remove it.{more}</p>",
+        "<p class=\"note\">{} could be removed, of {}. The perceptual hashes of near duplicates differ in up to {} of 64 bits: check them before \
+         removing any.{more}</p>",
         units::counted(found.exact.samples + found.near.samples, "sample"),
         units::bytes((found.exact.bytes + found.near.bytes) as f64),
         found.max_distance

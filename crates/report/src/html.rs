@@ -21,7 +21,7 @@ pub(super) fn code(text: &str) -> String {
     format!("<code>{}</code>", escape(text))
 }
 
-/// Prose in which names stand in backticks.
+/// Prose with names in backticks.
 pub(super) fn with_code(text: &str) -> String {
     let mut parts = text.split('`');
     let mut html = escape(parts.next().unwrap_or_default());

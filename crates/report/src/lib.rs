@@ -1,8 +1,8 @@
-//! The report: profiles as one HTML page that needs nothing else and no network, and its plots as SVG files. A study of training, and an analysis
-//! of data, have pages of the same kind.
+//! The report: profiles as one self-contained HTML page, and its plots as SVG files. A study of training, and an analysis
+//! of data, have similar pages.
 //!
-//! Profiles are grouped by pipeline. The first of each pipeline is what its recommendation rests on; the others are set beside
-//! it where they differ in one setting: what is cached, how many threads, how many samples, or how large.
+//! Profiles are grouped by pipeline. The recommendation for a pipeline is based on its first profile; the others are compared with
+//! it if they differ in one setting: caching, the number of threads, or the number or size of samples.
 
 #![forbid(unsafe_code)]
 
@@ -38,7 +38,7 @@ pub struct Report<'a> {
     finding: Option<Finding<'a>>,
 }
 
-/// What profiles were measured to find out, and what was found.
+/// The question that profiles were measured for, and the answer.
 pub struct Finding<'a> {
     /// Which experiment.
     pub experiment: &'a str,
@@ -70,7 +70,7 @@ impl<'a> Report<'a> {
         Ok(Self { groups, finding: None })
     }
 
-    /// The same, of an experiment: what it found comes before what is recommended.
+    /// The same for an experiment: its findings come before the recommendation.
     #[must_use]
     pub fn of_experiment(mut self, finding: Finding<'a>) -> Self {
         self.finding = Some(finding);
@@ -156,7 +156,7 @@ fn page(title: &str, body: &[String], version: &str) -> String {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>Forebay: {title}</title>\n<style>\n{}{STYLE}</style>\n</head>\n<body>\n\
          <button id=\"theme\" type=\"button\" hidden>Theme</button>\n<main>\n{}\n</main>\n\
-         <footer>Made by forebay {}. The page is whole in itself: nothing is loaded from elsewhere.</footer>\n\
+         <footer>Made by forebay {}. This page is self-contained: nothing is loaded from elsewhere.</footer>\n\
          <div id=\"tooltip\" aria-hidden=\"true\" hidden></div>\n\
          <script>\n{SCRIPT}</script>\n</body>\n</html>\n",
         palette::page_style(),

@@ -1,4 +1,4 @@
-//! Lines: what varies across, what it gives upwards from zero, a line for each series.
+//! Line plots: the parameter on the x axis, the result on the y axis from zero, a line for each series.
 
 use super::palette::SERIES;
 use super::scale::{Axis, Quantity};
@@ -11,14 +11,14 @@ pub(super) struct Lines {
 }
 
 pub(super) struct LinePanel {
-    /// What it shows; empty where there is but one.
+    /// What it shows; empty if there is only one.
     pub(super) title: String,
     pub(super) x: Across,
     pub(super) y: Quantity,
     pub(super) lines: Vec<Trace>,
-    /// Whether to draw what would be perfect: as much speed-up as there are threads.
+    /// Whether to draw the ideal: a speed-up equal to the number of threads.
     pub(super) ideal: bool,
-    /// Whether each point has a mark that tells its value; where there are many, the line has one tip.
+    /// Whether each point has a mark with its value as the tooltip; with many points, the line has one tooltip.
     pub(super) marks: bool,
 }
 
@@ -31,21 +31,21 @@ pub(super) enum Across {
     Number(&'static str),
     /// Time from zero.
     Seconds,
-    /// A share of a whole, from 0 to 1.
+    /// A share, from 0 to 1.
     Share,
 }
 
 pub(super) struct Trace {
     pub(super) series: usize,
-    /// Where, and what it says there.
+    /// The position, and the text there.
     pub(super) points: Vec<(f64, f64, String)>,
-    /// What the whole line says.
+    /// The tooltip of the line.
     pub(super) tip: String,
-    /// How it stands among the others.
+    /// How it is emphasized among the others.
     pub(super) weight: Weight,
 }
 
-/// How a line stands among others.
+/// How a line is emphasized among others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Weight {
     /// As all do.
@@ -118,7 +118,7 @@ impl LinePanel {
         top += 18.0;
         let tick_width = y_axis.ticks.iter().map(|(_, text)| text_width(text)).fold(0.0, f64::max) + 8.0;
         let (plot_left, plot_width) = (left + tick_width, width - tick_width - 14.0);
-        // Marks at the ends must not lie on the numbers beside the plot.
+        // Marks at the ends must not overlap the numbers next to the plot.
         let inset = if self.marks { 12.0 } else { 0.0 };
         let x = |value: f64| plot_left + inset + x_axis.position(value) * (plot_width - 2.0 * inset);
         let y = |value: f64| top + PLOT_HEIGHT * (1.0 - y_axis.position(value));
@@ -135,7 +135,7 @@ impl LinePanel {
             let points: Vec<[f64; 2]> = (0..=24).map(piece).map(|at| [x(at), y(at / least)]).collect();
             svg.path("ideal", &points);
         }
-        // What is drawn last lies on top.
+        // What is drawn last is on top.
         let is_strong = |line: &&Trace| line.weight == Weight::Strong;
         for line in self.lines.iter().filter(|line| !is_strong(line)).chain(self.lines.iter().filter(is_strong)) {
             self.draw_line(svg, line, &x, &y);

@@ -9,7 +9,7 @@ const COLORS: &[(&str, &str, &str)] = &[
     ("line", "#dfe4ea", "#323c49"),
     ("best", "#0b6e4a", "#4fd39d"),
     ("tint", "#e6f4ee", "#17332a"),
-    // The series: Okabe and Ito's set, which people with any color vision tell apart, without its yellow, which is lost on
+    // The series: Okabe and Ito's set, which people with any color vision can distinguish, without its yellow, which is lost on
     // white. The dark forms are lighter, in the same order of hues.
     ("c0", "#0072b2", "#56a9e6"),
     ("c1", "#d55e00", "#ff8f52"),
@@ -21,7 +21,7 @@ const COLORS: &[(&str, &str, &str)] = &[
     ("c7", "#7d4b1e", "#cf9f6f"),
 ];
 
-/// How many series have a color of their own. After that colors return, with other marks.
+/// The number of series with distinct colors. After that, colors repeat with other marks.
 pub(super) const SERIES: usize = 8;
 
 /// What plots need, on the page and on their own.
@@ -70,7 +70,7 @@ pub(super) fn page_style() -> String {
     )
 }
 
-/// The style of a plot that is a file of its own.
+/// The style of a plot in a separate file.
 pub(super) fn file_style() -> String {
     let (light, dark) = (values(false), values(true));
     format!("svg {{ {light} }}\n@media (prefers-color-scheme: dark) {{ svg {{ {dark} }} }}\n{}", plot_rules())

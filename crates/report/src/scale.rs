@@ -1,4 +1,4 @@
-//! Axes: where ticks go, and what is written at them.
+//! Axes: ticks and their labels.
 
 use forebay_plan::units;
 
@@ -12,7 +12,7 @@ pub(super) enum Quantity {
     Seconds,
     /// From 0 to 1, as percent.
     Share,
-    /// A bare number, with what it counts.
+    /// A plain number, with what it counts.
     Plain(&'static str),
 }
 
@@ -29,7 +29,7 @@ impl Quantity {
         }
     }
 
-    /// A value beside its bar, where the axis says the unit of rates.
+    /// A value next to its bar, where the axis has the unit of rates.
     pub(super) fn short(self, value: f64) -> String {
         if self == Self::Rate { units::number(value) } else { self.text(value) }
     }
@@ -65,7 +65,7 @@ impl Quantity {
     }
 }
 
-/// An axis: its end, the ticks on it with what they say, and its unit.
+/// An axis: its end, its ticks with their labels, and its unit.
 pub(super) struct Axis {
     pub(super) low: f64,
     pub(super) high: f64,

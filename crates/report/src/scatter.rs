@@ -1,4 +1,4 @@
-//! Points: one figure across, another upwards, and where there is one the front of those that nothing beats in both.
+//! Scatter plots: one quantity on each axis, optionally with the Pareto front.
 
 use super::lines::draw_x_axis;
 use super::scale::{Axis, Quantity};
@@ -8,9 +8,9 @@ use super::svg::{Anchor, Key, Size, Svg, text_width};
 pub(super) struct Scatter {
     pub(super) across: Side,
     pub(super) upwards: Side,
-    /// What the colors mean; where they mean nothing but the point itself, a name that finds no space stands below instead.
+    /// The meaning of the colors; where they only identify a point, a name without space goes below instead.
     pub(super) keys: Vec<String>,
-    /// A line across, and what is above it.
+    /// A horizontal line, and the text above it.
     pub(super) level: Option<(f64, &'static str)>,
     pub(super) points: Vec<Dot>,
 }
@@ -27,19 +27,19 @@ pub(super) struct Dot {
     pub(super) across: f64,
     pub(super) upwards: f64,
     pub(super) series: usize,
-    /// Whether no other keeps less and is faster.
+    /// Whether no other one takes less storage and is faster.
     pub(super) front: bool,
     /// Whether it is the one to look at.
     pub(super) best: bool,
     pub(super) tip: String,
 }
 
-/// From this ratio of the largest to the smallest on, small values would lie on the axis.
+/// From this ratio of the largest to the smallest on, small values would be on the axis.
 const LOGARITHMIC_FROM: f64 = 25.0;
 
 const AXIS_HEIGHT: f64 = 42.0;
 
-/// A rectangle that is taken: left, top, right, bottom.
+/// An occupied rectangle: left, top, right, bottom.
 type Taken = [f64; 4];
 
 fn overlap(one: &Taken, other: &Taken) -> bool {
@@ -94,7 +94,7 @@ impl Scatter {
             svg.path("front", &[[left, y(value)], [left + plot_width, y(value)]]);
         }
         let labels = self.labels(&positions, &front, [left, top, left + plot_width, top + height]);
-        // The one to look at lies on top.
+        // The one to look at is on top.
         let marks = || self.points.iter().zip(&positions);
         for (dot, position) in marks().filter(|(dot, _)| !dot.best).chain(marks().filter(|(dot, _)| dot.best)) {
             svg.tip(&dot.tip, |svg| {
@@ -106,14 +106,14 @@ impl Scatter {
         }
         let mut legend = Vec::new();
         if front.len() > 1 {
-            legend.push((Key::Dashes("front"), "nothing keeps less and is faster".to_owned()));
+            legend.push((Key::Dashes("front"), "nothing takes less storage and is faster".to_owned()));
         }
         legend.extend(level.map(|(_, what)| (Key::Dashes("front"), what.to_owned())));
         for (dot, label) in self.points.iter().zip(labels) {
             match label {
                 Some((at, anchor)) => svg.text(if dot.best { "best" } else { "" }, at, anchor, &dot.label),
                 None if !self.keys.is_empty() => {}
-                // No space beside its mark: the name stands below instead.
+                // No space next to its mark: the name goes below instead.
                 None => legend.push((Key::Series(dot.series), dot.label.clone())),
             }
         }
@@ -129,7 +129,7 @@ impl Scatter {
         let mut front: Vec<[f64; 2]> =
             self.points.iter().zip(positions).filter(|(dot, _)| dot.front).map(|(_, position)| *position).collect();
         front.sort_by(|one, other| one[0].total_cmp(&other[0]));
-        // In steps: between two points, so much storage buys only what the smaller gives.
+        // In steps: between two points, that much storage only buys the throughput of the smaller one.
         let mut steps: Vec<[f64; 2]> = Vec::new();
         for position in front {
             if let Some(&[_, y]) = steps.last() {
@@ -140,7 +140,7 @@ impl Scatter {
         steps
     }
 
-    /// A position for each name beside its mark where nothing else is; `None` for one that finds none. Those that matter choose first.
+    /// A free position for each name next to its mark; `None` if there is none. Important names choose first.
     fn labels(
         &self,
         positions: &[[f64; 2]],
@@ -158,7 +158,7 @@ impl Scatter {
         order.sort_by_key(|&at| (!self.points[at].best, !self.points[at].front));
         for at in order {
             let (dot, [x, y]) = (&self.points[at], positions[at]);
-            // Beside a mark that lies under others a name would seem to be theirs.
+            // Next to a mark that is under others, a name would seem to be theirs.
             let is_near = |other: &&[f64; 2]| (other[0] - x).abs() < 9.0 && (other[1] - y).abs() < 9.0;
             if !dot.best && positions.iter().filter(is_near).count() > 1 {
                 continue;
@@ -240,7 +240,7 @@ mod tests {
             let text = scatter.draw(size).inline("", "");
             let names: Vec<[f64; 4]> =
                 text.lines().filter(|line| line.contains("a-strategy+")).filter_map(space).collect();
-            assert_eq!(names.len(), positions.len(), "each has its name, beside its mark or below");
+            assert_eq!(names.len(), positions.len(), "each has its name, next to its mark or below");
             for (at, one) in names.iter().enumerate() {
                 for other in &names[..at] {
                     assert!(!overlap(one, other), "{one:?} {other:?}");

@@ -1,4 +1,4 @@
-//! The parts of the page that are words and tables: the recommendation, what binds, all numbers, how it was measured.
+//! The parts of the page that are text and tables: the recommendation, the bottleneck, all numbers, how it was measured.
 
 use forebay_plan::{
     Analysis, Analyzed, Caching, CompressionChoice, Plan, Profile, RankedStrategy, Runs, bound_there, bound_word,
@@ -112,7 +112,7 @@ pub(super) fn binding(plan: &Plan) -> String {
     section("Bottlenecks", &format!("<ul class=\"binding\">\n{items}</ul>"))
 }
 
-/// In which compression each split is best kept, and why; nothing where none was measured.
+/// The best compression for each split, and why; nothing if none was measured.
 pub(super) fn compressions(plan: &Plan) -> Option<String> {
     let item = |choice: &CompressionChoice| {
         format!("<li><div>{}<p>{}</p></div></li>\n", code(&choice.strategy), with_code(&choice.sentence))
@@ -157,8 +157,8 @@ pub(super) fn numbers(analysis: &Analysis, plan: &Plan) -> String {
         "bound by",
     ];
     let grid = Grid::new(&head, analysis.strategies.iter().map(row).collect(), Some(plan.chosen.clone()));
-    let note = "<p class=\"note\">The score is the mean of the criteria, each from 0 for the worst to 1 for the best, by weight. On \
-                the front is what no other strategy beats in storage, throughput and preparation time together.</p>";
+    let note = "<p class=\"note\">The score is the mean of the criteria, each from 0 for the worst to 1 for the best, by weight. The \
+                front contains the strategies that no other one beats in storage, throughput and preparation time together.</p>";
     section("All numbers", &format!("{note}\n{}", grid.html()))
 }
 
@@ -194,7 +194,7 @@ pub(super) fn method(profiles: &[&Profile]) -> String {
         let head = ["profile", "storage", "cached", "threads", "samples", "runs", "strategies"];
         let grid = Grid::new(&head, profiles.iter().enumerate().map(row).collect(), None);
         let note = format!(
-            "\n<p class=\"note\">These {} profiles are compared; the recommendation rests on the first.</p>\n{}",
+            "\n<p class=\"note\">These {} profiles are compared; the recommendation is based on the first.</p>\n{}",
             profiles.len(),
             grid.html()
         );

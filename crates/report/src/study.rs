@@ -1,4 +1,4 @@
-//! A study: what a training reaches with variants of its data, caches and regimens, as one page.
+//! A study: training results with variants of the data, caches and regimens, as one page.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ pub struct Study {
 pub struct StudyRow {
     /// What it is called.
     pub name: String,
-    /// What stays in memory between epochs, where the study is about that.
+    /// What is cached between epochs, if the study is about that.
     pub cache: Option<String>,
     /// Samples per second of the training.
     pub samples_per_second: f64,

@@ -1,4 +1,4 @@
-//! SVG by hand: a few shapes, texts, and marks that tell their values.
+//! SVG by hand: a few shapes, texts, and marks with tooltips.
 
 use std::fmt::Write as _;
 
@@ -23,7 +23,7 @@ impl Size {
     }
 }
 
-/// On which side of a point its text stands.
+/// The side of a point that its text is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Anchor {
     Start,
@@ -106,7 +106,7 @@ impl Svg {
         self.add(format_args!(r#"<text class="{class}" x="{x:.1}" y="{y:.1}" text-anchor="{anchor}">{text}</text>"#));
     }
 
-    /// The mark of series `number`: its color, and one of several shapes so that color is not all that tells it apart.
+    /// The mark of series `number`: its color, and one of several shapes, so that series do not differ by color alone.
     pub(super) fn mark(&mut self, number: usize, [x, y]: [f64; 2], radius: f64) {
         let class = format!("c{}", number % palette::SERIES);
         // With eight colors and five shapes a pair comes again after forty.
@@ -158,7 +158,7 @@ impl Svg {
         )
     }
 
-    /// As a file of its own.
+    /// As a separate file.
     pub(super) fn file(&self, label: &str) -> String {
         let (width, height) = (self.width + 32.0, self.height + 32.0);
         format!(
@@ -195,7 +195,7 @@ impl Svg {
     }
 }
 
-/// What stands before a name in a legend.
+/// The symbol before a name in a legend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Key {
     /// The mark of a series.

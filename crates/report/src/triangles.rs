@@ -1,11 +1,11 @@
-//! Triangles: three shares of something, each from the middle to a corner, beside those of others (as Liquid draws utilization).
+//! Triangles: three shares of something, each from the center to a corner, next to those of others (as Liquid draws utilization).
 
 use super::palette::SERIES;
 use super::svg::{Anchor, Size, Svg, shortened};
 
-/// Triangles beside each other.
+/// Triangles next to each other.
 pub(super) struct Triangles {
-    /// What the corners stand for: the upper one, the left one and the right one.
+    /// The meaning of the corners: the upper one, the left one and the right one.
     pub(super) corners: [&'static str; 3],
     pub(super) panels: Vec<Triangle>,
 }
@@ -13,7 +13,7 @@ pub(super) struct Triangles {
 pub(super) struct Triangle {
     pub(super) title: String,
     pub(super) series: usize,
-    /// From 0 to 1, in the order of the corners, and what is written there.
+    /// From 0 to 1, in the order of the corners, and the text there.
     pub(super) shares: [(f64, String); 3],
     pub(super) tip: String,
     /// Whether it is the one to look at.
@@ -22,7 +22,7 @@ pub(super) struct Triangle {
 
 /// From the middle to a corner.
 const RADIUS: f64 = 78.0;
-/// Above the upper corner: the title, and what the corner stands for.
+/// Above the upper corner: the title, and the meaning of the corner.
 const HEAD: f64 = 44.0;
 /// Below the lower corners.
 const FOOT: f64 = 40.0;

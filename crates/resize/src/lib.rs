@@ -1,7 +1,7 @@
-//! Pictures from one size to another, as Pillow makes them, with the kernels of `fast_image_resize`.
+//! Resizes images as Pillow does, with the kernels of `fast_image_resize`.
 //!
-//! A crate of its own for the compiler's sake: the library is generic over its pictures, so that whoever calls it compiles all of
-//! its kernels again, which was most of what the compiler made of `forebay-pipeline`. Here that is done for one kind of picture,
+//! This is a crate of its own to save compile time: the library is generic over its image type, so all of its kernels are compiled in the
+//! crate that calls it, and were most of the code of `forebay-pipeline`. Here they are compiled for one image type,
 //! and not again with every change of a step.
 //!
 //! # Example
@@ -9,7 +9,7 @@
 //! ```
 //! use forebay_resize::{Crop, Element, Filter, ImageView, ImageViewMut, Resizer};
 //!
-//! // A white square of 8 pixels, and its middle made half as large.
+//! // A white square of 8 pixels, whose center is resized to half its size.
 //! let white = [255_u8; 8 * 8 * 3];
 //! let source = ImageView { data: &white, width: 8, height: 8, channels: 3, element: Element::U8 };
 //! let mut small = [0_u8; 2 * 2 * 3];
@@ -22,14 +22,14 @@
 //!
 //! # Limits
 //!
-//! Pictures of 1 to 4 channels, sides of up to 2³² − 1 pixels. Alpha is a channel like the others.
+//! Images have 1 to 4 channels and up to 2³² − 1 pixels a side. Alpha is a channel like the others.
 
 #![forbid(unsafe_code)]
 
 use fast_image_resize::images::{CroppedImage, Image, ImageRef};
 use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions};
 
-/// A picture: rows of pixels, channels side by side.
+/// An image: rows of pixels with interleaved channels.
 #[derive(Debug, Clone, Copy)]
 pub struct ImageView<'a> {
     /// Its elements, in the machine's byte order.
@@ -40,14 +40,14 @@ pub struct ImageView<'a> {
     pub height: usize,
     /// 1 to 4.
     pub channels: usize,
-    /// What a channel of a pixel is.
+    /// The type of a channel.
     pub element: Element,
 }
 
-/// Space for a picture of the same channels and elements as the one it is made from.
+/// The output image, with the channels and elements of the source.
 #[derive(Debug)]
 pub struct ImageViewMut<'a> {
-    /// Its elements; aligned as they are.
+    /// Its elements, aligned for their type.
     pub data: &'a mut [u8],
     /// Columns.
     pub width: usize,
@@ -55,7 +55,7 @@ pub struct ImageViewMut<'a> {
     pub height: usize,
 }
 
-/// What a channel of a pixel is.
+/// The element type of a channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Element {
     /// A byte.
@@ -76,7 +76,7 @@ impl Element {
     }
 }
 
-/// The part of a picture that is resized. What lies outside has no part in the result, as in torchvision.
+/// The region of an image that is resized. Pixels outside do not affect the result, as in torchvision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Crop {
     /// The first column.
@@ -89,7 +89,7 @@ pub struct Crop {
     pub height: usize,
 }
 
-/// How pixels are weighed.
+/// The interpolation filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Filter {
     /// Triangle.
@@ -109,30 +109,30 @@ impl Filter {
         }
     }
 
-    /// Whether it has negative weights, so that its results go beyond what went in.
+    /// Whether it has negative weights, so that results can exceed the range of the input.
     fn overshoots(self) -> bool {
         matches!(self, Self::Bicubic | Self::Lanczos)
     }
 }
 
-/// Why a picture was not resized.
+/// Why an image was not resized.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The bytes are not the picture that they are said to be.
+    /// The bytes do not match the stated size or alignment.
     #[error("expected an aligned image of 1 to 4 channels with as many bytes as its size says")]
     Image,
-    /// The part reaches beyond the picture.
-    #[error("the part {crop:?} does not lie within {width}x{height} pixels")]
+    /// The region extends beyond the image.
+    #[error("the region {crop:?} is not within {width}x{height} pixels")]
     Outside {
-        /// The part.
+        /// The region.
         crop: Crop,
-        /// The picture's columns.
+        /// The image's columns.
         width: usize,
-        /// The picture's rows.
+        /// The image's rows.
         height: usize,
     },
-    /// There is no memory for what is needed on the way.
+    /// There is no memory for the intermediate image.
     #[error("no memory for `{bytes}` bytes between two passes of a resize")]
     Memory {
         /// How much was wanted.
@@ -143,28 +143,28 @@ pub enum Error {
     Library(String),
 }
 
-/// Resizes pictures, one after another; keeps its memory between them.
+/// Resizes images, reusing its memory between them.
 #[derive(Default)]
 pub struct Resizer {
     library: fast_image_resize::Resizer,
-    /// A picture between two passes; in words, so that elements of every kind are aligned.
+    /// The intermediate image; in words, so that elements of every type are aligned.
     between: Vec<u64>,
 }
 
 impl Resizer {
-    /// How many bytes its buffers take.
+    /// The size of its buffers in bytes.
     pub fn capacity_bytes(&self) -> usize {
         self.library.size_of_internal_buffers() + self.between.capacity() * size_of::<u64>()
     }
 
-    /// Gives them back.
+    /// Releases them.
     pub fn trim(&mut self) {
         self.library.reset_internal_buffers();
         self.between = Vec::new();
     }
 
-    /// Makes `target` of the part `crop` of `source`. With `antialias` the filter grows with the scale, as in Pillow and
-    /// torchvision; without, it keeps its size, as in `OpenCV`.
+    /// Resizes the region `crop` of `source` to `target`. With `antialias` the filter grows with the scale, as in Pillow and
+    /// torchvision; without, its size is fixed, as in `OpenCV`.
     pub fn resize(
         &mut self,
         source: ImageView<'_>,
@@ -194,7 +194,7 @@ impl Resizer {
     }
 }
 
-/// The same bytes where elements of this kind may lie: bytes from the middle of a record may not be aligned for wider ones.
+/// The same bytes, aligned for elements of this type: a slice of a record may not be aligned for wide elements.
 fn aligned<'a>(data: &'a [u8], element: Element, copy: &'a mut Vec<u64>) -> Result<&'a [u8], Error> {
     if data.as_ptr().align_offset(element.bytes()) == 0 {
         return Ok(data);
@@ -204,7 +204,7 @@ fn aligned<'a>(data: &'a [u8], element: Element, copy: &'a mut Vec<u64>) -> Resu
     Ok(copy)
 }
 
-/// One call of the library. Every picture goes through here, so that its kernels are compiled once.
+/// One call of the library. All images go through here, so that its kernels are compiled once.
 fn pass(
     library: &mut fast_image_resize::Resizer,
     source: &ImageRef<'_>,
@@ -220,12 +220,12 @@ fn pass(
     library.resize(&part, target, options).map_err(|error| Error::Library(error.to_string()))
 }
 
-/// The size of the picture between the two passes, if they must be made one by one.
+/// The size of the intermediate image, if the two passes must be separate calls.
 ///
 /// A filter with negative weights overshoots at edges, and what overshoots is clamped after each pass, so that their order
-/// matters: by up to 10 levels of 255 for bicubic, 23 for Lanczos. The library begins with the columns of 8-bit pictures.
-/// Pillow begins with the rows, but with the columns of a picture whose height is reduced, by more than twice what its width
-/// is (since Pillow 13; earlier always with the rows).
+/// matters: by up to 10 levels of 255 for bicubic, 23 for Lanczos. The library begins with the columns of 8-bit images.
+/// Pillow begins with the rows, except if the height is reduced by more than twice as many pixels as the width
+/// (since Pillow 13; before, always with the rows).
 fn between(from: (usize, usize), to: (usize, usize)) -> Option<(usize, usize)> {
     if from.0 == to.0 || from.1 == to.1 {
         return None;
@@ -236,7 +236,7 @@ fn between(from: (usize, usize), to: (usize, usize)) -> Option<(usize, usize)> {
     Some(if columns_first { (from.0, to.1) } else { (to.0, from.1) })
 }
 
-/// Words for so many bytes, zeroed where they are new; an error if there is no memory for them.
+/// Words for that many bytes, zeroed where they are new; an error if there is no memory for them.
 fn words(buffer: &mut Vec<u64>, bytes: usize) -> Result<&mut [u8], Error> {
     let words = bytes.div_ceil(size_of::<u64>());
     if buffer.len() < words {

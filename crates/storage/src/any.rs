@@ -1,4 +1,4 @@
-//! Every path where it lies: on this machine, or in a store.
+//! Routes each path to its storage: on this machine, or in an object store.
 
 use std::path::Path;
 
@@ -106,7 +106,7 @@ impl Storage for AnyStorage {
     fn drop_cache(&self, paths: &[&Path]) -> Result<DroppedCache> {
         let local: Vec<&Path> = paths.iter().copied().filter(|path| !is_url(path)).collect();
         let dropped = self.local.drop_cache(&local)?;
-        // What lies in a store is in no cache of this machine.
+        // Objects in a store are not in this machine's page cache.
         Ok(DroppedCache { files: dropped.files + (paths.len() - local.len()) as u64, ..dropped })
     }
 

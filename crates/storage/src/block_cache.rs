@@ -1,17 +1,17 @@
-//! Blocks of objects, kept on a local disk from run to run.
+//! Blocks of objects, cached on a local disk from run to run.
 //!
 //! ```text
 //! folder/GROUP/OBJECT-VERSION-NUMBER.block     a block of 1 MiB (the last of an object is shorter), and the XXH3-64 of its bytes
-//!        GROUP    of the folder that the object lies in: those of a data set are together
+//!        GROUP    of the folder that contains the object: those of a data set are together
 //!        OBJECT   of its URL
 //!        VERSION  of its entity tag and size: what was replaced is not found
 //! ```
 //!
-//! A block is written under a name of its own and renamed, so that several processes may share a folder, and one that is killed leaves nothing
-//! that is taken for a block; what it left is removed after an hour, when there is need of space. Whatever is read is compared with its checksum; what is damaged is removed and fetched again.
+//! A block is written under a temporary name and renamed, so that several processes can share a folder, and a process that is killed leaves nothing
+//! that looks like a block. Its leftovers are removed after an hour, when space is needed. Every block is verified by its checksum when it is read; a damaged one is removed and fetched again.
 //!
-//! Where the data is larger than the cache, what got in first stays: if the oldest made room for the newest, an epoch would evict every block
-//! before it comes again, and nothing would ever be found. Only blocks of other folders, and of versions that are gone, make room.
+//! If the data is larger than the cache, the first blocks stay: with LRU eviction, an epoch would evict every block
+//! before it is read again, and the cache would never hit. Only blocks of other folders, and of outdated versions, are evicted.
 //!
 //! All caches of a process in one folder know of each other: two loaders that are in use at the same time would otherwise take turns evicting
 //! all that the other one has. Other processes are not asked: one that reads other data may evict the blocks of this one. What they add is
@@ -37,11 +37,11 @@ pub(crate) const BLOCK_BYTES: u64 = 1 << 20;
 /// What follows the bytes of a block.
 const CHECKSUM_BYTES: usize = 8;
 const SUFFIX: &str = "block";
-/// What is not whole for so long was left by a process that was killed: writing a block takes less than a second.
+/// An incomplete block of this age was left by a process that was killed: writing a block takes less than a second.
 const LEFT_AFTER: Duration = Duration::from_hours(1);
-/// After so many new blocks at the most it is looked at what others added, and so many are evicted at once.
+/// After at most this many new blocks, the cache checks what other processes added; this many are evicted at once.
 const LOOK_EVERY_MAX: u64 = 256;
-/// In a small cache, after so many blocks of all that it has space for.
+/// In a small cache, after one in this many of the blocks that it can hold.
 const LOOKS: u64 = 64;
 
 /// A folder of blocks.
@@ -70,9 +70,9 @@ struct State {
     pending: u64,
     /// New blocks since that was looked at.
     since: u64,
-    /// Whether nothing could make room then. Looking takes long in a large cache, and is not done for each block that finds it full.
+    /// Whether nothing could be evicted at that time. Scanning a large cache takes long, and is not done for each block that finds it full.
     full: bool,
-    /// What each cache opened: blocks of these stay.
+    /// The objects that each cache has opened: their blocks stay.
     opened: BTreeMap<u64, Opened>,
     /// The number of the next cache.
     next: u64,
@@ -83,7 +83,7 @@ struct State {
 /// The version of each object that was opened, by its group and name.
 type Opened = HashMap<(String, String), String>;
 
-/// The folders that a process keeps blocks in.
+/// The cache folders of a process.
 type Folders = BTreeMap<PathBuf, Weak<Mutex<State>>>;
 
 static FOLDERS: PerProcess<Mutex<Folders>> = PerProcess::new();
@@ -146,13 +146,13 @@ impl BlockCache {
         let number = self.known().number;
         let mut state = self.lock();
         let before = state.opened.entry(number).or_default().insert(known, object.version.clone());
-        // What is left of another version makes room.
+        // Blocks of an outdated version can be evicted.
         state.full &= before.is_none_or(|before| before == object.version);
         drop(state);
         object
     }
 
-    /// Block number `number` of an object, of so many bytes, if it is there and whole.
+    /// Block number `number` of an object, with that many bytes, if it is cached and intact.
     pub(crate) fn get(&self, object: &CachedObject, number: u64, length: usize) -> Option<Bytes> {
         let path = self.path(object, number);
         let file = fs::File::open(&path).ok()?;
@@ -169,7 +169,7 @@ impl BlockCache {
         Some(Bytes::from(content).slice(..length))
     }
 
-    /// Keeps a block, where there is space for it. That it cannot be kept is nobody's error.
+    /// Caches a block if there is space for it. Failing to do so is not an error.
     pub(crate) fn put(&self, object: &CachedObject, number: u64, bytes: &[u8]) {
         let taken = (bytes.len() + CHECKSUM_BYTES) as u64;
         {
@@ -210,7 +210,7 @@ impl BlockCache {
             let mut file = create_fresh(&temporary)?;
             file.write_all(bytes)?;
             file.write_all(&xxh3_64(bytes).to_le_bytes())?;
-            // Not synced: after a crash of the machine the checksum tells.
+            // Not synced: after a crash of the machine, the checksum detects damage.
             fs::rename(&temporary, &path)
         };
         write().inspect_err(|_| _ = fs::remove_file(&temporary))
@@ -247,7 +247,7 @@ impl BlockCache {
         taken
     }
 
-    /// Everything that is there, half-written files of processes that were killed included; but not what is being written now.
+    /// All blocks, including half-written files of processes that were killed, but not what is being written now.
     fn blocks(&self) -> Vec<Block> {
         let below = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten().collect::<Vec<_>>();
         let mut found = Vec::new();
@@ -266,7 +266,7 @@ impl BlockCache {
                 found.push(Block {
                     group: group.file_name().to_string_lossy().into_owned(),
                     name,
-                    // What is not whole is of no version that anybody needs.
+                    // An incomplete block belongs to no version that is in use.
                     version: if is_whole { version } else { String::new() },
                     bytes: status.len(),
                     written,
@@ -341,7 +341,7 @@ mod tests {
         assert_eq!((0..12).filter(|&number| is_there(&cache, "data", number)).count(), 9);
     }
 
-    /// Threads that make room at the same time as others write.
+    /// Threads that evict while others write.
     #[test]
     fn a_cache_that_is_full_goes_on() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,6 +1,6 @@
 //! Reusable buffers, so that reading large blocks does not fault in new pages every time.
 //!
-//! A buffer is a plain `Vec<u8>` whose bytes are initialized when they are first used and stay so, which keeps this module free
+//! A buffer is a plain `Vec<u8>` whose bytes are initialized on first use and stay initialized, which keeps this module free
 //! of unsafe code: nothing is zeroed again when a buffer is used again. Alignment comes from allocating a little more and starting
 //! at the first aligned byte.
 
@@ -18,10 +18,10 @@ const PADDING_BYTES: usize = 4096;
 /// Below this a fresh allocation is no dearer than the pool: the allocator serves it from pages that are already mapped.
 const POOLED_BYTES_MIN: usize = 16 << 10;
 
-/// How much idle memory a pool keeps at most.
+/// The maximum idle memory of a pool.
 const IDLE_BYTES_MAX: usize = 128 << 20;
 
-/// Buffers that come back when the last [`Bytes`] that shows them is dropped: pages that are there already, and are not zeroed again.
+/// Buffers that are returned when the last [`Bytes`] that refers to them is dropped: their pages are mapped already, and are not zeroed again.
 #[derive(Clone)]
 pub struct BufferPool {
     idle: Arc<Mutex<Idle>>,
@@ -40,7 +40,7 @@ impl BufferPool {
         Self::with_idle_limit(IDLE_BYTES_MAX)
     }
 
-    /// A pool that keeps at most so many bytes of buffers that nobody uses.
+    /// A pool of at most that many bytes of idle buffers.
     pub fn with_idle_limit(bytes_max: usize) -> Self {
         let classes = std::array::from_fn(|_| Vec::new());
         Self { idle: Arc::new(Mutex::new(Idle { classes, bytes: 0, bytes_max })) }

@@ -1,4 +1,4 @@
-//! A storage whose objects are kept on a local disk once they were read.
+//! A storage that caches objects on a local disk once they were read.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,9 +10,9 @@ use crate::{
     DroppedCache, Entry, EntryKind, Error, File, Lock, Result, Status, Storage, Upload, Version, Walk, is_url,
 };
 
-/// Wraps another storage, and keeps what is read of objects in stores in a folder of this machine, from run to run.
+/// Wraps another storage, and caches what is read of objects in stores in a local folder, from run to run.
 ///
-/// Only files that are [opened](Storage::open) are kept, as shards are, and only those whose version the store tells.
+/// Only files that are [opened](Storage::open) are cached, as shards are, and only if the store reports their version.
 #[derive(Debug)]
 pub struct CachedStorage {
     inner: Arc<dyn Storage>,
@@ -127,7 +127,7 @@ impl CachedFile {
         (self.size() - block * BLOCK_BYTES).min(BLOCK_BYTES) as usize
     }
 
-    /// Blocks `first` to `last`, of which none is there, in one read; they are kept.
+    /// Reads the blocks `first` to `last`, none of which is cached, in one read, and caches them.
     fn fetch(&self, first: u64, last: u64) -> Result<Bytes> {
         let start = first * BLOCK_BYTES;
         let length = (last - first) * BLOCK_BYTES + self.length_of(last) as u64;

@@ -77,7 +77,7 @@ pub enum Error {
         /// The size of the file when it was opened.
         size: u64,
     },
-    /// A whole file was to be read that is larger than the caller allowed.
+    /// A file is larger than the caller allowed.
     #[error("`{}` has `{found}` bytes, more than the limit of `{limit_bytes}`", one_line(path))]
     TooLarge {
         /// The file.
@@ -127,7 +127,7 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
-    /// The system's whole page cache could not be dropped, which only root may do.
+    /// The system's page cache could not be dropped, which only root may do.
     #[error(
         "cannot drop all caches through `{}`: {source}\nhint: run as root, or drop the cached pages of single files, \
          which needs no rights",
@@ -213,7 +213,7 @@ impl Error {
     }
 }
 
-/// A path as it stands in a message: on one line, whatever it is called, so that a name cannot add lines of its own to the message. A URL
+/// A path for a message: always on one line, so that a file name cannot add lines to the message. A URL
 /// is shown without what may be a secret in it.
 pub fn one_line(path: &Path) -> String {
     without_secrets(&path.display().to_string()).replace('\n', r"\n").replace('\r', r"\r")
@@ -250,7 +250,7 @@ impl fmt::Display for WithHint {
 
 impl StdError for WithHint {}
 
-/// Whether an error brings a hint of its own.
+/// Whether an error has a hint of its own.
 pub(crate) fn has_hint(source: &io::Error) -> bool {
     source.get_ref().is_some_and(<dyn StdError + Send + Sync>::is::<WithHint>)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::{AnyStorage, LocalStorage, Storage};
 
-/// A folder of a storage: where a source, a data set or the journal of a build lies. A path alone means a folder of this machine, or of
+/// A folder in a storage: the location of a source, a data set or the journal of a build. A path alone means a folder of this machine, or of
 /// a store where it is a URL.
 #[derive(Debug, Clone)]
 pub struct Folder {

@@ -1,14 +1,14 @@
-//! Where data lie: files that are listed, read at an offset and written whole; and how fast their bytes come.
+//! Storage: listing files, reading them at an offset, writing them atomically, and measuring how fast that is.
 //!
-//! This is the room that touches the disk on behalf of all of Forebay. It knows no format: it lists and opens regular files,
-//! reads ranges of them exactly or fails with an error that names file and offset, writes files that are there whole or not at all, and forgets
+//! This crate accesses the disk on behalf of all of Forebay. It knows no format: it lists and opens regular files,
+//! reads ranges of them exactly or fails with an error that names file and offset, writes files atomically, and drops
 //! what is cached when a measurement must start cold. It spawns no threads (but for two that talk to object stores, once one is used) and prints nothing; everything in it may be used from many threads at once.
 //!
-//! - [`Storage`] is what a place must be able to do, [`Folder`] a folder of one.
+//! - [`Storage`] is what a storage must implement, [`Folder`] a folder in one.
 //! - [`LocalStorage`] reads local files, [through the page cache](LocalStorage::buffered), [past it](LocalStorage::direct), or
 //!   [as memory](LocalStorage::mapped).
 //! - [`RemoteStorage`] reads and writes objects by their URLs: S3 and compatible, Google Cloud, Azure, and web servers. [`AnyStorage`] is both.
-//! - [`CachedStorage`] keeps what is read of objects on a local disk, from run to run.
+//! - [`CachedStorage`] caches what is read of objects on a local disk, from run to run.
 //! - [`MemoryStorage`] holds files in memory: for tests, and to show how little a storage must be.
 //! - [`ThrottledStorage`] wraps another storage and slows it down to the figures of a [`Throttle`]: `hdd`, `ssd`,
 //!   `ceph-hdd` (the cluster that the PRESTO paper measured) or any other. Results then do not depend on the machine's
@@ -33,7 +33,7 @@
 //! let path = folder.path().join("shard");
 //! std::fs::write(&path, vec![7; 1_000_000])?;
 //!
-//! // Past the page cache, at an odd offset: alignment is not the caller's concern.
+//! // Bypassing the page cache, at an unaligned offset: alignment is not the caller's concern.
 //! let direct = LocalStorage::direct();
 //! let file = direct.open(&path)?;
 //! assert_eq!(file.read(333, 3)?, [7, 7, 7].as_slice());
@@ -63,19 +63,19 @@
 //! # Buffers
 //!
 //! A read returns [`Bytes`](bytes::Bytes) over a buffer that goes back to a pool when the last clone or slice of it is dropped.
-//! Large reads so touch the same memory again instead of new pages. A pool keeps at most 128 MiB of idle buffers. Direct
+//! Large reads therefore reuse memory instead of faulting in new pages. A pool holds at most 128 MiB of idle buffers. Direct
 //! reads return a slice of their aligned buffer, so they copy nothing either. Mapped files are their own buffers.
 //!
 //! # Limits
 //!
-//! - A file's size is taken when it is opened. A range beyond it is refused before anything is allocated, even if the file has
+//! - A file's size is determined when it is opened. A range beyond it is refused before anything is allocated, even if the file has
 //!   grown since; if the file has shrunk, reading fails. Only what is mapped must not shrink while bytes of it are in use.
-//! - One read allocates as much as was asked for, up to the size of the file: whoever does not trust a file's size reads it by
+//! - One read allocates as much as was requested, up to the size of the file: if you do not trust a file's size, read it by
 //!   [`Storage::read_file`] with a limit, or in blocks.
 //! - A quarter of the files that the process may have open (`ulimit -n`) are kept open, however many are read; others are closed and opened again. One that
 //!   was changed meanwhile is then an error.
 //! - An object is read as it was when it was opened: where it was replaced since, reading fails. Stores have no locks: only threads of one
-//!   process are kept apart.
+//!   process are separated.
 //! - A throttled storage models bandwidth, seeks and their caps. It does not model that several streams that read one disk
 //!   in sequence make it seek between them, nor writes, nor metadata: opening is free until the first read. It can only slow
 //!   down: rates above those of the real storage are not reached.

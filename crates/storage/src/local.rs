@@ -21,7 +21,7 @@ use crate::{DroppedCache, Entry, EntryKind, Error, File, Lock, Result, Status, S
 /// What direct reads are aligned to where the system does not say (before Linux 6.1): the largest block of common devices.
 const ALIGNMENT_FALLBACK: usize = 4096;
 
-/// An alignment above this is taken for nonsense, and the file is read through the page cache.
+/// A larger reported alignment is considered invalid, and the file is read through the page cache.
 const ALIGNMENT_MAX: usize = 1 << 20;
 
 /// A file below this is read sooner than it is mapped and let go of again.
@@ -203,7 +203,7 @@ impl Storage for LocalStorage {
     fn drop_cache(&self, paths: &[&Path]) -> Result<DroppedCache> {
         let mut dropped = DroppedCache::default();
         for path in paths {
-            // What is mapped stays in the page cache.
+            // Mapped pages stay in the page cache.
             self.shared.forget(path);
             dropped.bytes += drop_file_cache(path)?;
             dropped.files += 1;
@@ -211,7 +211,7 @@ impl Storage for LocalStorage {
         Ok(dropped)
     }
 
-    /// As the system counts it for the whole process. One that has not read a byte from any device, its own program included, is not counted.
+    /// As the system counts it for the entire process. A process that has not read a byte from any device, its own program included, is not counted.
     fn device_bytes_read(&self) -> Option<u64> {
         let counts = std::fs::read_to_string("/proc/self/io").ok()?;
         let read = counts.lines().find_map(|line| line.strip_prefix("read_bytes:"))?;
@@ -236,7 +236,7 @@ impl Shared {
         });
     }
 
-    /// The whole file as memory; `None` where that cannot be.
+    /// The entire file as memory; `None` where that is impossible.
     fn map(&self, file: &LocalFile) -> Option<Mapping> {
         let descriptor = file.descriptor.get(OFlags::empty()).ok();
         let mapped = usize::try_from(file.size).ok().zip(descriptor);
@@ -287,7 +287,7 @@ struct LocalFile {
     /// What direct reads are aligned to; 1 for a file that was opened through the page cache.
     alignment: usize,
     direct: AtomicBool,
-    /// Whether nothing that was read stays in the page cache.
+    /// Whether what was read is dropped from the page cache.
     uncached: bool,
     mapping: Option<Mapping>,
     shared: Arc<Shared>,
@@ -336,13 +336,13 @@ impl LocalFile {
             .map_err(|errno| self.read_error(offset, errno))?;
         self.check_filled(offset, length, filled)?;
         if self.uncached {
-            // Pages that are part of the next range as well stay. Only a hint: where it is refused, a measurement is too good.
+            // Pages that are also part of the next range stay. This is only a hint: if it is refused, a measurement is too optimistic.
             let _ = fs::fadvise(&*descriptor, offset, NonZeroU64::new(length as u64), Advice::DontNeed);
         }
         Ok(buffer.into_bytes(0..length))
     }
 
-    /// Waits for the pages of a range. The file has its size by now: whoever touches a page beyond its end would not return.
+    /// Waits for the pages of a range. The file's size is known by now: an access to a page beyond its end would kill the process.
     fn read_mapped(&self, mapping: &Mapping, offset: u64, length: usize) -> Result<Bytes> {
         let status = fs::fstat(&*self.open(offset)?).map_err(|errno| self.read_error(offset, errno))?;
         let size = u64::try_from(status.st_size).unwrap_or(0);
@@ -381,7 +381,7 @@ impl LocalFile {
         self.descriptor.get(flags).map_err(|source| Error::Read { path: self.path.clone(), offset, source })
     }
 
-    /// Reads into `target` until `wanted` bytes are there or the file ends, and says how many are.
+    /// Reads into `target` until it has `wanted` bytes or the file ends, and returns how many it has.
     fn fill(&self, descriptor: &OwnedFd, target: &mut [u8], offset: u64, wanted: usize) -> rustix::io::Result<usize> {
         let mut filled = 0;
         while filled < wanted {
@@ -446,7 +446,7 @@ fn direct_alignment(status: &Statx) -> Option<usize> {
     (alignment.is_power_of_two() && alignment <= ALIGNMENT_MAX).then_some(alignment)
 }
 
-/// Opens a regular file through the page cache and tells its size: for the functions that manage the cache.
+/// Opens a regular file through the page cache and returns its size: for the functions that manage the cache.
 pub(crate) fn open_regular(path: &Path) -> Result<(OwnedFd, u64)> {
     let descriptor = open_descriptor(path, OFlags::empty())
         .map_err(|errno| Error::Open { path: path.to_path_buf(), source: errno.into() })?;

@@ -23,7 +23,7 @@ pub struct MemoryStorage {
 struct Held {
     files: BTreeMap<PathBuf, (Bytes, Version)>,
     locks: BTreeSet<PathBuf>,
-    /// How many files were written so far: each gets a version of its own.
+    /// The number of files written so far: each gets a distinct version.
     writes: u64,
 }
 

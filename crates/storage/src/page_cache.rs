@@ -28,7 +28,7 @@ pub(crate) fn drop_file_cache(path: &Path) -> Result<u64> {
     Ok(size)
 }
 
-/// Drops the page cache of the whole machine, with its folder entries and inodes. Only root may; see
+/// Drops the page cache of the entire machine, including directory entries and inodes. Only root may; see
 /// [`Storage::drop_cache`](crate::Storage::drop_cache) for what needs no rights.
 pub fn drop_all_caches() -> Result<()> {
     rustix::fs::sync();

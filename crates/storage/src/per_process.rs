@@ -7,7 +7,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// So many processes, each forked of the one before, have one of their own; those after them share the last.
+/// That many processes, each forked from the one before, have one of their own; those after them share the last.
 const GENERATIONS: usize = 32;
 
 #[derive(Debug)]

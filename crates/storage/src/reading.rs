@@ -15,7 +15,7 @@ pub fn open_file(path: &Path) -> Result<File> {
     open_regular(path).map(|(descriptor, _)| descriptor.into())
 }
 
-/// Reads a whole regular file, unless it has more than `limit_bytes`.
+/// Reads an entire regular file, unless it has more than `limit_bytes`.
 pub fn read_file(path: &Path, limit_bytes: u64) -> Result<Vec<u8>> {
     let (descriptor, size) = open_regular(path)?;
     let too_large = |found| Error::TooLarge { path: path.to_path_buf(), limit_bytes, found };

@@ -11,12 +11,12 @@ pub(crate) struct Cost {
     pub(crate) seeks: u32,
 }
 
-/// Reads of at least this size that lie close together count as one stream: see [`continues`].
+/// Reads of at least this size that are close together count as one stream: see [`continues`].
 const LARGE_READ_BYTES: u64 = 192 << 10;
 /// How many such reads a device takes together.
 const QUEUED_READS: u64 = 8;
 
-/// Whether a read of `length` at `start` goes on where the device stands, so that it costs no seek.
+/// Whether a read of `length` at `start` continues at the device's position, so that it costs no seek.
 ///
 /// Several threads that share a file and take its large blocks in turn ask for them nearly in order. A device or file system
 /// sorts the requests in its queue, so a large read a few blocks ahead of or behind the last one is no seek either.
@@ -28,7 +28,7 @@ pub(crate) fn continues(position: Option<u64>, start: u64, length: u64) -> bool 
 
 /// What the reads so far have reserved of what all streams share.
 ///
-/// Both shared resources are queues of reserved time, kept as the moment from which they are free. A reservation starts
+/// Both shared resources are queues of reserved time, represented by the moment from which they are free. A reservation starts
 /// when the read was asked for, not when its seek is over: otherwise one stream that seeks would hold the transfer of all
 /// others back for the length of its seek.
 #[derive(Debug, Default)]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::schedule::{Cost, continues};
 
-/// What is kept and evicted at once: the size of Linux's default read-ahead window, so that reading a little brings in about as
+/// The unit of caching and eviction: the size of Linux's default read-ahead window, so that reading a little brings in about as
 /// much as it would for real.
 pub(crate) const BLOCK_BYTES: u64 = 128 << 10;
 
@@ -64,7 +64,7 @@ impl SimulatedCache {
         id
     }
 
-    /// Reads a range: blocks that are not held are charged in full and held from now on. `position` is where the device stands
+    /// Reads a range: blocks that are not cached are charged in full and cached from now on. `position` is the device's position
     /// in this open file, and moves.
     ///
     /// Of two threads that ask for the same block at the same time only the first waits for it; for real both would.
@@ -112,7 +112,7 @@ impl SimulatedCache {
         false
     }
 
-    /// Forgets all blocks of these files. The files keep their ids, since they may be open.
+    /// Drops all blocks of these files. The files keep their ids, since they may be open.
     pub(crate) fn forget(&mut self, paths: &[&Path]) {
         let ids: HashSet<FileId> = paths.iter().filter_map(|&path| Some(self.files.get(path)?.0)).collect();
         if ids.is_empty() {
@@ -165,13 +165,9 @@ mod tests {
         let mut read =
             |first: u64, blocks: u64| cache.read(file, size, first * BLOCK_BYTES, blocks * BLOCK_BYTES, &mut position);
         assert_eq!(read(0, 2), Cost { bytes: 2 * BLOCK_BYTES, seeks: 1 });
-        assert_eq!(read(2, 1), Cost { bytes: BLOCK_BYTES, seeks: 0 }, "goes on where the device stands");
+        assert_eq!(read(2, 1), Cost { bytes: BLOCK_BYTES, seeks: 0 }, "continues at the device's position");
         assert_eq!(read(4, 1), Cost { bytes: BLOCK_BYTES, seeks: 1 });
-        assert_eq!(
-            read(0, 6),
-            Cost { bytes: 2 * BLOCK_BYTES, seeks: 0 },
-            "blocks 3 and 5, near where the device stands"
-        );
+        assert_eq!(read(0, 6), Cost { bytes: 2 * BLOCK_BYTES, seeks: 0 }, "blocks 3 and 5, near the device's position");
         assert_eq!(cache.read(file, size, 6 * BLOCK_BYTES + 50, 50, &mut position), Cost { bytes: 100, seeks: 0 });
     }
 

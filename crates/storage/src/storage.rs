@@ -1,4 +1,4 @@
-//! What every storage can do: list files, read ranges of them, write whole ones, forget what is cached.
+//! What every storage can do: list files, read ranges of them, write files, drop caches.
 
 use std::fmt;
 use std::io;
@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 use crate::{Error, Result};
 
-/// A place that holds files: the one seam between Forebay and where data lie.
+/// A storage of files: the only interface between Forebay and the location of data.
 ///
 /// A new kind of storage implements this, and nothing else in Forebay changes. What only reads leaves the methods that write as they
 /// are: they say so. Where there are no folders, as in an object store, the methods for them have nothing to do.
@@ -19,10 +19,10 @@ pub trait Storage: Send + Sync + fmt::Debug {
     /// A short name for reports: `local`, `local-direct`, `ceph-hdd`.
     fn name(&self) -> &str;
 
-    /// Opens a regular file for reading. Its size is taken now.
+    /// Opens a regular file for reading. Its size is determined now.
     fn open(&self, path: &Path) -> Result<Box<dyn File>>;
 
-    /// Reads a whole file in one read, unless it has more than `limit_bytes`.
+    /// Reads a file in one read, unless it has more than `limit_bytes`.
     fn read_file(&self, path: &Path, limit_bytes: u64) -> Result<Bytes> {
         let file = self.open(path)?;
         let size = file.size();
@@ -55,14 +55,14 @@ pub trait Storage: Send + Sync + fmt::Debug {
         Ok((!self.entries(path)?.is_empty()).then_some(EntryKind::Folder))
     }
 
-    /// What lies right in a folder, in any order. Links are not followed. A folder that is not there has nothing in it.
+    /// The direct entries of a folder, in any order. Links are not followed. A folder that does not exist is empty.
     fn entries(&self, folder: &Path) -> Result<Vec<Entry>>;
 
     /// Every file below `root` that is `wanted` by its path from there, in any order. Links are followed, wherever they lead. An error names
     /// what cannot be listed, and does not end it.
     fn walk<'a>(&'a self, root: &Path, wanted: &'a dyn Fn(&Path) -> bool) -> Walk<'a>;
 
-    /// Begins to write a file. It is there, whole and for good, once it is [committed](Upload::commit), in the place of what was there before;
+    /// Begins to write a file. It becomes visible, complete and durable when it is [committed](Upload::commit), replacing what was there before;
     /// until then nothing has changed. Links are replaced, never followed.
     fn create(&self, path: &Path) -> Result<Box<dyn Upload>> {
         Err(self.read_only(path))
@@ -73,15 +73,15 @@ pub trait Storage: Send + Sync + fmt::Debug {
         self.create(path)
     }
 
-    /// Writes a whole file: all of it is there afterwards, or nothing has changed.
+    /// Writes a file atomically: afterwards it is complete, or nothing has changed.
     fn write_file(&self, path: &Path, content: &[u8]) -> Result<()> {
         let mut upload = self.create(path)?;
         upload.write_all(content).map_err(|source| Error::Write { path: path.to_path_buf(), source })?;
         upload.commit()
     }
 
-    /// Writes a whole file, unless something has its name already. Whether it has this content now: of those who write different contents at
-    /// once, one is told so.
+    /// Writes a file unless one of this name exists. Returns whether it has this content now: of several writers of different contents,
+    /// one is told so.
     fn write_new(&self, path: &Path, content: &[u8]) -> Result<bool> {
         if self.is_taken(path)? {
             return self.holds(path, content);
@@ -98,18 +98,18 @@ pub trait Storage: Send + Sync + fmt::Debug {
         }
     }
 
-    /// Removes a file or a link, if it is there. What a link leads to stays.
+    /// Removes a file or a link, if it exists. The target of a link stays.
     fn remove(&self, path: &Path) -> Result<()> {
         Err(self.read_only(path))
     }
 
-    /// Makes a folder and those that it lies in.
+    /// Creates a folder and its parents.
     fn make_folder(&self, path: &Path) -> Result<()> {
         let _ = path;
         Ok(())
     }
 
-    /// Makes a folder for Forebay alone, or takes the one that is there. A link is refused, even to a folder.
+    /// Creates a folder for Forebay alone, or uses the existing one. A link is refused, even to a folder.
     fn own_folder(&self, path: &Path) -> Result<()> {
         let _ = path;
         Ok(())
@@ -136,10 +136,10 @@ pub trait Storage: Send + Sync + fmt::Debug {
     /// Forgets the cached pages of these files, so that the next read comes from the device. Needs no special rights.
     ///
     /// What has been written but not yet stored is stored first, since dirty pages cannot be forgotten. Pages that another process
-    /// has mapped or is reading at this moment may stay; [`resident_fraction`](crate::resident_fraction) tells.
+    /// has mapped or is reading at this moment may stay; see [`resident_fraction`](crate::resident_fraction).
     fn drop_cache(&self, paths: &[&Path]) -> Result<DroppedCache>;
 
-    /// How many reads at once it takes to hide the time that each takes to begin, where `path` lies; 0 where as many as there are workers do.
+    /// The number of concurrent reads that hides the latency of the storage of `path`; 0 if the number of workers is enough.
     fn reads_at_once(&self, path: &Path) -> usize {
         let _ = path;
         0
@@ -165,7 +165,7 @@ pub struct Status {
     pub version: Version,
 }
 
-/// Which version of a file this is: an opaque tag. A file whose size and tag are the same as before is taken for unchanged. Of a local file it is
+/// The version of a file, as an opaque tag. A file with the same size and tag is considered unchanged. For a local file it is
 /// the time of its last change; elsewhere it may come of an entity tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Version(pub u64);
@@ -179,7 +179,7 @@ pub struct Entry {
     pub kind: EntryKind,
 }
 
-/// What lies in a folder.
+/// An entry of a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EntryKind {
     /// A regular file.
@@ -198,13 +198,13 @@ pub type Walk<'a> = Box<dyn Iterator<Item = Result<Walked>> + 'a>;
 pub struct Walked {
     /// Its path below the root.
     pub below: PathBuf,
-    /// Its size and version; `None` for a link whose target is not there or out of reach, which reading it will tell.
+    /// Its size and version; `None` for a link whose target is missing or not accessible, which reading it will report.
     pub status: Option<Status>,
 }
 
 /// A file that is being written. Dropped before it is committed, it leaves nothing behind.
 pub trait Upload: io::Write + Send {
-    /// Gives the file its name, in the place of what had it before. All of it is there for good when this returns.
+    /// Gives the file its name, replacing what had it before. The file is complete and durable when this returns.
     fn commit(self: Box<Self>) -> Result<()>;
 }
 
@@ -234,7 +234,7 @@ pub trait File: Send + Sync {
 
     /// Reads exactly `length` bytes at `offset`, or fails with an error that names the file and the offset.
     ///
-    /// The bytes may share a larger reusable buffer: a small slice that is kept for long keeps all of that buffer.
+    /// The bytes may share a larger reusable buffer: retaining a small slice retains the entire buffer.
     fn read(&self, offset: u64, length: usize) -> Result<Bytes>;
 
     /// Which version of the file this is; `None` where the storage does not say, or it may change while it is read.

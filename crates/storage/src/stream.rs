@@ -15,7 +15,7 @@ const PIECES_GROW: usize = 4;
 /// Passing over more than this is a leap: another request takes less time than these bytes on a share of a connection.
 const LEAP_BYTES: u64 = 1 << 20;
 
-/// Reads an open file from front to back, or from wherever it is told to go on. Each read is one of the file: wrap it in a [`BufReader`](io::BufReader) where
+/// Reads an open file sequentially, with seeking. Each read is one read of the file: wrap it in a [`BufReader`](io::BufReader) where
 /// they are small.
 pub struct Stream<'a> {
     file: Of<'a>,
@@ -38,16 +38,16 @@ impl<'a> Stream<'a> {
         Self { file, position: 0, piece_bytes: 0, next_bytes: 0, piece: (0, Bytes::new()) }
     }
 
-    /// The same, which reads up to so many bytes at once and keeps them until it goes elsewhere: where each read takes its time, as of an object in a store.
+    /// The same with read-ahead of up to this many bytes, for storage where each read has a high latency, such as an object store.
     ///
-    /// Pieces grow as long as each is followed by what lies near, and are small behind a leap: so little is read of a file of which little is wanted, and
-    /// a file that is read whole is read in large pieces, all of the same size in the end.
+    /// Pieces grow as long as reading is sequential, and are small again after a seek: little is read of a file of which little is needed, and
+    /// a file that is read completely is read in large pieces, which all have the same size in the end.
     #[must_use]
     pub fn in_pieces(self, piece_bytes: usize) -> Self {
         Self { piece_bytes, next_bytes: piece_bytes.min(FIRST_PIECE_BYTES), ..self }
     }
 
-    /// Reads the piece that the position lies in. It begins where the last one ended, unless that is a leap away: so whoever keeps them has no holes.
+    /// Reads the piece at the position. It begins where the last one ended, unless that is far away: so cached pieces have no gaps.
     fn take_piece(&mut self) -> io::Result<()> {
         let end = self.piece.0 + self.piece.1.len() as u64;
         let gap = self.position.checked_sub(end).filter(|gap| *gap <= LEAP_BYTES);
@@ -64,7 +64,7 @@ impl<'a> Stream<'a> {
         Ok(())
     }
 
-    /// What is kept of the piece at the position; nothing where that lies elsewhere.
+    /// The buffered bytes at the position; empty if it is outside the piece.
     fn kept(&self) -> &[u8] {
         let (start, piece) = &self.piece;
         let within = self.position.checked_sub(*start).and_then(|within| usize::try_from(within).ok());
@@ -128,7 +128,7 @@ impl Seek for Stream<'_> {
     }
 }
 
-/// What the system said; whoever reads a stream knows the file's name.
+/// The system's error; the caller knows the file's name.
 fn into_io(error: Error) -> io::Error {
     match error {
         Error::Open { source, .. } | Error::Read { source, .. } => source,
@@ -142,7 +142,7 @@ mod tests {
 
     use super::*;
 
-    /// A file of so many zeros, and what was read of it.
+    /// A file of that many zeros, and what was read of it.
     struct Watched(u64, Mutex<Vec<(u64, usize)>>);
 
     impl File for Watched {
@@ -176,7 +176,7 @@ mod tests {
         let far = headers(64 << 20, 4 << 20);
         assert_eq!(far[0], (0, 1 << 20));
         assert_eq!(far[1..], (1..16).map(|number| (number * (4 << 20), 64 << 10)).collect::<Vec<_>>());
-        // Headers that lie behind the end of a piece: pieces are as long as without.
+        // Headers behind the end of a piece: pieces have the same lengths as without.
         let across = headers(64 << 20, 300 << 10);
         assert!(across.windows(2).all(|pair| pair[0].0 + pair[0].1 as u64 == pair[1].0), "{across:?}");
         assert!(across[1..across.len() - 1].iter().all(|(_, length)| *length == 4 << 20), "{across:?}");

@@ -18,7 +18,7 @@ const MEGABYTE: f64 = 1e6;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Throttle {
-    /// The name of a preset, or the whole `custom:` text; [`Throttle::parse`] takes it.
+    /// The name of a preset, or the full `custom:` text; [`Throttle::parse`] accepts it.
     pub name: String,
     /// The most that one stream gets.
     pub stream_bytes_per_second: f64,

@@ -34,7 +34,7 @@ struct Shared {
     clock: Arc<dyn Clock>,
     schedule: Mutex<Schedule>,
     cache: Option<Mutex<SimulatedCache>>,
-    /// Whether files stand for longer ones.
+    /// Whether files represent longer ones.
     loops: bool,
     /// What was not in the simulated cache.
     bytes_read: AtomicU64,
@@ -253,7 +253,7 @@ impl ThrottledFile {
 }
 
 thread_local! {
-    /// By how much the last read of this thread was late, and of which storage.
+    /// By how much the last read of this thread was late, and on which storage.
     static LATENESS: Cell<(u64, Duration)> = const { Cell::new((u64::MAX, Duration::ZERO)) };
 }
 
@@ -281,7 +281,7 @@ impl<'a> Pace<'a> {
     }
 }
 
-/// Locks what stays consistent even if another thread panicked while it held the lock.
+/// Locks data that stays consistent even if another thread panicked while it held the lock.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -64,7 +64,7 @@ pub(crate) fn walk<'a>(root: &Path, wanted: &'a dyn Fn(&Path) -> bool) -> Walk<'
         Ok(entry) => {
             entry.path().clone_into(&mut last);
             let below = last.strip_prefix(&root).unwrap_or(&last);
-            // Whatever is no folder may be one of the files; what it is, its size and its version are looked at only if it is wanted.
+            // Anything but a folder may be one of the files; its type, size and version are only looked up if it is wanted.
             if entry.file_type().is_dir() || !wanted(below) {
                 return None;
             }
@@ -74,7 +74,7 @@ pub(crate) fn walk<'a>(root: &Path, wanted: &'a dyn Fn(&Path) -> bool) -> Walk<'
                 Err(error) => Some(Err(cannot_list(error, &last, &root))),
             }
         }
-        // A link to a folder that it lies in leads nowhere new.
+        // A link to one of its own parents leads nowhere new.
         Err(error) if error.loop_ancestor().is_some() => None,
         Err(error) if leads_nowhere(&error) => {
             let path = error.path().unwrap_or(&root);

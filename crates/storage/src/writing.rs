@@ -20,13 +20,13 @@ use rustix::fs::OFlags;
 use crate::local::cannot_write;
 use crate::{Result, Upload};
 
-/// Makes a new file. A file or link that has the name already is unlinked first; what a link leads to stays as it is.
+/// Creates a new file. An existing file or link of this name is unlinked first; the target of a link is not changed.
 pub fn create_fresh(path: &Path) -> io::Result<File> {
     unlink(path)?;
     OpenOptions::new().write(true).create_new(true).open(path)
 }
 
-/// Removes a file or link, if it is there. What a link leads to stays.
+/// Removes a file or link, if it exists. The target of a link stays.
 pub fn unlink(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
@@ -34,8 +34,8 @@ pub fn unlink(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Writes a file so that it is there whole or not at all, and stays there when the machine stops. Until it is whole it is called
-/// `temporary`, which lies in the same folder.
+/// Writes a file atomically and durably. Until it is complete it has the name
+/// `temporary`, in the same folder.
 pub fn write_whole(path: &Path, temporary: &Path, content: &[u8]) -> io::Result<()> {
     let write = || -> io::Result<()> {
         let mut file = create_fresh(temporary)?;
@@ -47,7 +47,7 @@ pub fn write_whole(path: &Path, temporary: &Path, content: &[u8]) -> io::Result<
     write().inspect_err(|_| _ = fs::remove_file(temporary))
 }
 
-/// Writes a whole file, unless something has its name already; whether it did. Of several who try at once, one does.
+/// Writes a file unless one of this name exists; returns whether it did. Of several concurrent writers, one succeeds.
 pub(crate) fn write_once(path: &Path, content: &[u8]) -> Result<bool> {
     let temporary = name_of_its_own(path);
     let write = || -> io::Result<()> {
@@ -55,7 +55,7 @@ pub(crate) fn write_once(path: &Path, content: &[u8]) -> Result<bool> {
         file.write_all(content)?;
         file.sync_all()
     };
-    // Unlike renaming, linking fails where the name is taken.
+    // Unlike renaming, linking fails if the name exists.
     let link = || match fs::hard_link(&temporary, path) {
         Ok(()) => sync_folder(path).map(|()| true),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
@@ -129,7 +129,7 @@ impl Upload for PartialUpload {
 impl Drop for PartialUpload {
     fn drop(&mut self) {
         if self.file.take().is_some() {
-            // What cannot be removed is written over by whoever writes this file next.
+            // If it cannot be removed, the next writer of this file overwrites it.
             let _ = fs::remove_file(&self.temporary);
         }
     }
@@ -147,7 +147,7 @@ fn sync_folder(of: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Makes a folder for Forebay alone, or takes the one that is there. A link is refused, even to a folder.
+/// Creates a folder for Forebay alone, or uses the existing one. A link is refused, even to a folder.
 pub fn own_folder(path: &Path) -> io::Result<()> {
     match fs::create_dir(path) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
@@ -167,7 +167,7 @@ pub fn create_folders_below(root: &Path, below: &Path) -> io::Result<()> {
     let mut folder = root.to_owned();
     for part in below.components() {
         let Component::Normal(name) = part else {
-            return Err(io::Error::new(ErrorKind::InvalidInput, "it does not lie below the folder"));
+            return Err(io::Error::new(ErrorKind::InvalidInput, "it is not below the folder"));
         };
         folder.push(name);
         own_folder(&folder)?;

@@ -30,7 +30,7 @@ Examples:
 Runs `forebay profile --fast` and answers from its results: whether the data
 fits in memory, what is slow, which steps to run once, whether compression, a
 mix of formats or lower quality would help, and which cache to use. It ends with
-the commands to run. The profile stays for `forebay plan` and `forebay report`.";
+the commands to run. The profile is kept for `forebay plan` and `forebay report`.";
 
 /// Recommend how to store and load a data set, with the reasons and the commands
 #[derive(Debug, Clone, Args)]

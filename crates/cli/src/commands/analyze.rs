@@ -142,7 +142,7 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
     output.present(&outcome, show)
 }
 
-/// What a pipeline reads, or whatever is there.
+/// What a pipeline reads, or everything in the folder.
 fn open(arguments: &Arguments) -> Result<Arc<dyn Source>> {
     let storage = StorageChoice::Local.open(0)?;
     let on_error = ErrorArguments::from(arguments.on_error);
@@ -245,7 +245,7 @@ fn facts(analysis: &DataAnalysis) -> Vec<(&'static str, String)> {
     facts
 }
 
-/// A distribution, what it is of, and how a value of it is written.
+/// A distribution, its name, and how to format its values.
 type DistributionRow<'a> = (&'static str, Option<&'a Distribution>, fn(f64) -> String);
 
 fn distributions(analysis: &DataAnalysis) -> Table {

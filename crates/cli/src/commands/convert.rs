@@ -135,7 +135,7 @@ struct Outcome {
     skipped: u64,
     /// Files of the folder that are no images by their names.
     ignored: u64,
-    /// Animations, of which the first frame was kept.
+    /// Animations, of which only the first frame was converted.
     animated: u64,
     bytes_in: u64,
     bytes_out: u64,

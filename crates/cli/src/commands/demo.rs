@@ -102,7 +102,7 @@ pub(crate) fn sample_bytes(text: &str) -> Result<u64, String> {
     if fits { Ok(bytes) } else { Err("expected a size from `10KB` to `20.5MB`".to_owned()) }
 }
 
-/// The domains by their names, each with what it is.
+/// The domains by name, with a description each.
 fn domain_parser() -> impl TypedValueParser<Value = Domain> {
     let named = |domain: Domain| PossibleValue::new(domain.name()).help(domain.describe());
     PossibleValuesParser::new(Domain::ALL.map(named))
@@ -140,7 +140,7 @@ fn made<S: serde::Serializer>(made: &Made, serializer: S) -> Result<S::Ok, S::Er
 struct Walk {
     profile: profile::Outcome,
     plan: plan::Outcome,
-    /// `None` where the plan keeps the files as they are.
+    /// `None` if the plan reads the source files.
     build: Option<build::Outcome>,
     load: load::Outcome,
     #[serde(serialize_with = "crate::output::as_text::path")]
@@ -158,7 +158,7 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
     output.present(&Outcome { data, walk }, show)
 }
 
-/// What is to be made; only tensors have a size and a type to choose.
+/// What to generate; only tensors have a choice of size and type.
 fn order(arguments: &Arguments) -> Result<Order> {
     let domain = arguments.domain;
     if domain != Domain::Synthetic && (arguments.sample_bytes.is_some() || arguments.dtype.is_some()) {
@@ -219,7 +219,7 @@ fn walk(arguments: &Arguments, data: &Made, output: &Output) -> Result<Walk> {
             pipeline: data.pipeline.clone(),
             data: data.folder.clone(),
             samples: data.samples,
-            // Fewer than usual: it is to be over within two minutes.
+            // Fewer than usual, to finish within two minutes.
             runs: NonZeroU32::MIN.saturating_add(2),
             run: arguments.run.clone(),
             fast: false,
@@ -294,7 +294,7 @@ fn build_plan(
     )
 }
 
-/// How often to load the samples: twice as long as a run of the profile, so that it is not the start that is measured.
+/// How often to load the samples: twice as long as a run of the profile, so that startup does not dominate.
 fn epochs(run: &RunArguments, samples_per_second: f64, samples: u64) -> u64 {
     ((2.0 * run.seconds * samples_per_second / samples.max(1) as f64).ceil() as u64).clamp(2, 1_000)
 }
@@ -348,7 +348,7 @@ fn show(outcome: &Outcome, page: &mut Page) {
     ));
     let Some(walk) = &outcome.walk else { return };
     page.heading("2. Profile");
-    // The plan repeats what is to be known before relying on it.
+    // The plan repeats the caveats.
     profile::tables(&walk.profile, page);
     profile::written(&walk.profile, page);
     page.heading("3. Plan");

@@ -149,7 +149,7 @@ fn next_command(arguments: &Arguments, trainer: f64) -> String {
     }
 }
 
-/// Half of the memory that there is for data, in whole units.
+/// Half of the memory that is available for data, rounded to units.
 fn cache_size() -> String {
     let bytes = forebay_engine::memory::default_memory_bytes() / 2;
     if bytes >= 2_000_000_000 { format!("{}GB", bytes / 1_000_000_000) } else { format!("{}MB", bytes / 1_000_000) }

@@ -70,7 +70,7 @@ additional.
 
 --cache says what stays in memory between epochs:
   none     nothing, and the page cache is bypassed
-  page     whatever the system's page cache holds (the default)
+  page     what is in the system's page cache (the default)
   minio    samples as they are stored: a fixed random set, never evicted
   decoded  samples after as many deterministic steps as possible while all fit
   liquid   samples as they are stored: different ones every epoch, and the same
@@ -201,10 +201,10 @@ pub(crate) struct Outcome {
     samples_per_second: f64,
     bytes_read: u64,
     bytes_per_second: f64,
-    /// The memory budget, and how much of it was taken at most.
+    /// The memory budget, and the peak of its use.
     memory_bytes: u64,
     memory_bytes_peak: u64,
-    /// What is kept in memory from one epoch to the next, and at which stage; `None` without `--cache`.
+    /// What is cached from one epoch to the next, and at which stage; `None` without `--cache`.
     cache: Option<Cached>,
     /// What the threads did with their time, and what bound them after the first batch of each epoch.
     stats: LoaderStats,

@@ -1,4 +1,4 @@
-//! `forebay mix`: which formats in which shares keep storage and CPU busy together.
+//! `forebay mix`: the formats, and their shares, that keep storage and CPU busy at the same time.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -263,7 +263,7 @@ fn show(found: &Mix, storage: Option<&StorageChoice>, unknown: &[&str], trainer:
     page.facts(&facts);
 }
 
-/// The ratios of two formats, of which the best one within the limits is marked.
+/// The ratios of two formats, with the best one within the limits marked.
 fn show_sweep(found: &Mix, page: &mut Page) {
     let Some(large) = found.sweep.last().and_then(|rates| rates.shares.first()) else { return };
     page.gap();

@@ -65,7 +65,7 @@ pub(crate) fn run(command: &Command, output: &Output) -> Result<()> {
     }
 }
 
-/// What a command was told to read. (`inspect` looks for itself: a preset has the same place.)
+/// The inputs of a command. (`inspect` has its own lookup: its argument can also be a preset.)
 fn inputs(command: &Command) -> Vec<&Path> {
     match command {
         Command::Analyze(arguments) => arguments.inputs(),
@@ -98,10 +98,10 @@ pub(crate) fn when_full(command: &Command) -> &'static str {
         }
         Command::Profile(_) => {
             "free some space, pass fewer --samples, or a --work-dir folder on another disk: it temporarily holds the \
-             strategies, of so many samples"
+             strategies, for that many samples"
         }
         Command::Mix(_) => {
-            "free some space, pass fewer --samples, or a --work-dir folder on another disk: it temporarily holds the mix, of so many \
+            "free some space, pass fewer --samples, or a --work-dir folder on another disk: it temporarily holds the mix, with that many \
              samples"
         }
         Command::Build(_) => {
@@ -183,7 +183,7 @@ pub(crate) fn read_text(doing: &'static str, path: &Path) -> Result<String> {
     Ok(text)
 }
 
-/// Whether there is a regular file at `path`: what lies in a folder may be a pipe, which nobody should wait for.
+/// Whether there is a regular file at `path`: it could be a pipe, which would block.
 fn is_regular(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|found| found.is_file())
 }

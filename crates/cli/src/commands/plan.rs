@@ -28,7 +28,7 @@ Examples:
 
 The score is the weighted mean of preparation time, storage, throughput and
 money, each scaled to 0..1 (1 is best) over the strategies within the limits.
-Limits apply to the whole data set, extrapolated from the measured samples.
+Limits apply to the entire data set, extrapolated from the measured samples.
 --what-if predicts with the cost model, and lists its assumptions.";
 
 /// Choose the best strategy of a profile, by weights and within limits

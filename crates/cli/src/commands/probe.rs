@@ -44,7 +44,7 @@ pub(crate) struct Arguments {
 impl Arguments {
     /// What it reads.
     pub(super) fn inputs(&self) -> Vec<&Path> {
-        // A folder of a store is there once something lies in it.
+        // A folder of a store exists once it contains something.
         if is_url(&self.folder) { Vec::new() } else { vec![&self.folder] }
     }
 }

@@ -134,7 +134,7 @@ impl Arguments {
     }
 }
 
-/// The metrics go beside the CSV file of the runs.
+/// The metrics are written next to the CSV file of the runs.
 const SYSTEM_CSV: &str = "system.csv";
 
 /// What `profile --json` prints.
@@ -220,7 +220,7 @@ fn strategies(arguments: &Arguments, pipeline: &Pipeline) -> Result<Vec<Strategy
     Ok(Strategy::all(pipeline, &formats.collect::<Result<Vec<_>, _>>()?))
 }
 
-/// The formats that may be chosen besides; none where strategies are named.
+/// The additional formats to choose from; none if strategies are named.
 fn candidates(arguments: &Arguments) -> Result<Vec<StorageFormat>> {
     let names = &arguments.compression_candidates;
     if !arguments.strategies.is_empty() || matches!(names.as_slice(), [one] if one == "none") {
@@ -241,7 +241,7 @@ fn measure(
 ) -> Result<Profile> {
     let threads = arguments.threads.count();
     let samples = arguments.samples.min(listing.len() as u64);
-    // A folder of its own is made there, and removed again.
+    // A temporary folder is created there.
     let beside = || arguments.output.parent().map_or_else(PathBuf::new, Path::to_owned);
     let work_folder = arguments.work_dir.clone().unwrap_or_else(beside);
     let options = ProfileOptions {
@@ -250,7 +250,7 @@ fn measure(
         run_seconds: arguments.run.seconds,
         runs: if arguments.fast { Runs::Fast } else { Runs::Each(arguments.runs) },
         threads,
-        // More would make the seeks at the start of each shard weigh more than they do in the whole data set.
+        // With more shards, the seeks at their starts would weigh more than in the full data set.
         shards: arguments.shards.map_or(threads, |shards| shards as usize),
         batch_size: arguments.batch_size as usize,
         caching: arguments.caching.into(),
@@ -344,11 +344,11 @@ pub(super) fn tables(outcome: &Outcome, page: &mut Page) {
         units::number(storage.files_per_second),
         units::bytes(storage.file_bytes),
     ));
-    // In a short run the wait for the first batch weighs more than it does in a whole epoch.
+    // In a short run, the wait for the first batch weighs more than in a full epoch.
     let shortest = outcome.shortest_run_seconds.filter(|&seconds| seconds < SHORT_RUN_SECONDS);
     if let Some(shortest) = shortest.filter(|_| method.sample_count < data.samples) {
         page.paragraph(&format!(
-            "The shortest run took only {}, so that startup weighs more than in a whole epoch. Raise --samples or --seconds for \
+            "The shortest run took only {}, so startup weighs more than in a full epoch. Raise --samples or --seconds for \
              better figures.",
             units::seconds(shortest)
         ));

@@ -1,4 +1,4 @@
-//! Paths in JSON, which is text: a name that is none has its odd bytes written out, and is no reason to fail after the work is done.
+//! Paths in JSON, which is text: invalid bytes in a name are escaped, so that it does not cause a failure after the work is done.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};

@@ -75,7 +75,7 @@ impl Output {
     }
 
     /// Writes to standard output as it is.
-    #[expect(clippy::unused_self, reason = "whoever prints has an output in hand")]
+    #[expect(clippy::unused_self, reason = "printing requires an output")]
     pub(crate) fn print(&self, text: &str) -> Result<()> {
         let mut stdout = io::stdout().lock();
         stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(Error::Output)
@@ -86,7 +86,7 @@ impl Output {
         Bars::new(io::stderr().is_terminal(), self.stderr_colors)
     }
 
-    /// Says on standard error what is probably not meant, though the work goes on.
+    /// Warns on standard error about a probable mistake; the work continues.
     pub(crate) fn warn(&self, text: &str) {
         let label = Style::Heading.paint("warning: ", self.stderr_colors);
         let _ = writeln!(io::stderr().lock(), "{label}{}", visible(text));
@@ -144,7 +144,7 @@ fn is_special(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
 
-/// Writes a file that the user named, so that it is there whole or not at all, and makes its folder where it is missing. Where a link
+/// Writes a file that the user named atomically, and creates its folder if it is missing. Where a link
 /// is, what it leads to is written: that is the user's word. A pipe or a device is written to as it is.
 pub(crate) fn write_file(path: &Path, content: &[u8]) -> Result<()> {
     if is_special(path) {

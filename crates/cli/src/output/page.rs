@@ -72,7 +72,7 @@ impl Page {
         self.push_line(line.trim_end());
     }
 
-    /// What to know before relying on what stands above, a paragraph each.
+    /// What to know before relying on the results above, a paragraph each.
     pub(crate) fn warnings(&mut self, texts: &[String]) {
         for text in texts {
             self.gap();

@@ -46,7 +46,7 @@ impl Bars {
         let color = if self.colors { ".green" } else { "" };
         let template =
             format!("{{prefix:>22}} {{bar:24{color}}} {{human_pos}}/{{human_len}} {{per_sec}} {{eta:>4}} left");
-        // The template is fixed, so it cannot fail; the plain one stands in all the same.
+        // The template is fixed, so it cannot fail; the fallback is the plain one.
         let style = ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar());
         let rate = |state: &indicatif::ProgressState, text: &mut dyn std::fmt::Write| {
             let _ = write!(text, "{}/s", units::number(state.per_sec()));

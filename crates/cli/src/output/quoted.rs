@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-/// An argument as a shell takes it for what it is.
+/// An argument, quoted for a shell.
 pub(crate) fn quoted(argument: impl Display) -> String {
     let argument = argument.to_string();
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "_-./:=,@%+".contains(letter);

@@ -2,7 +2,7 @@
 
 use super::{Style, visible};
 
-/// On which side a column's text stands.
+/// The alignment of a column's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Align {
     /// Words.
@@ -14,10 +14,10 @@ pub(crate) enum Align {
 /// Between a number and its spread.
 const SPREAD: &str = " ± ";
 
-/// Between a number and the interval that it lies in.
+/// Between a number and its interval.
 const INTERVAL: &str = " (";
 
-/// Columns with a heading each, and rows, some of which are marked.
+/// Columns with headings, and rows, some of which are marked.
 pub(crate) struct Table {
     columns: Vec<(String, Align)>,
     rows: Vec<(Vec<String>, bool)>,
@@ -32,7 +32,7 @@ impl Table {
         Self { columns, rows: Vec::new(), lesser: Vec::new() }
     }
 
-    /// Columns that go, the first first, where intervals would not fit beside them.
+    /// Columns that are dropped, in this order, if intervals would not fit next to them.
     pub(crate) fn leave_out_before_intervals(&mut self, headings: &[&str]) {
         self.lesser = headings.iter().map(|&heading| heading.to_owned()).collect();
     }

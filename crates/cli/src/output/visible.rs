@@ -32,7 +32,7 @@ fn is_obeyed(letter: char) -> bool {
         || matches!(letter, '\u{2028}' | '\u{2029}')
 }
 
-/// The same for JSON, whose own escapes do not cover all of them. They can only stand within texts there.
+/// The same for JSON, whose own escapes do not cover all of them. They can only occur within strings there.
 pub(crate) fn visible_json(json: &str) -> Cow<'_, str> {
     let left = |letter: char| is_obeyed(letter) && letter != '\n';
     if !json.contains(left) {

@@ -115,7 +115,7 @@ fn what_was_written_otherwise_is_not_kept() {
         let refused = forebay(here, &format!("convert photos {before} --to {after}"));
         let (first, _) = left.first_key_value().unwrap();
         let message = format!(
-            "error: `{before}/{}` and 1 more are there already, and were not written as `{after}`\nhint: pass ",
+            "error: `{before}/{}` and 1 more already exist, and were not written as `{after}`\nhint: pass ",
             first.display()
         );
         assert!(refused.error(2).starts_with(&message) && refused.stderr.contains("--overwrite"), "{refused:?}");
@@ -130,7 +130,7 @@ fn what_was_written_otherwise_is_not_kept() {
         fs::write(here.join(before).join(last), &written[last]).unwrap();
         let refused = forebay(here, &format!("convert photos {before} --to {after}"));
         assert!(
-            refused.error(2).starts_with(&format!("error: `{before}/{}` is there already", last.display())),
+            refused.error(2).starts_with(&format!("error: `{before}/{}` already exists", last.display())),
             "{refused:?}"
         );
     }

@@ -72,7 +72,7 @@ fn finished_shards_are_not_written_again() {
     let before: Vec<_> = shards.iter().map(|path| times(path)).collect();
     assert!(!here.join("killed/dataset.json").exists(), "it was killed before its end");
     let unfinished = forebay(here, "load killed");
-    assert!(unfinished.error(2).contains("goes on when run again"), "{unfinished:?}");
+    assert!(unfinished.error(2).contains("an interrupted build resumes when it is run again"), "{unfinished:?}");
 
     let finished = forebay(here, &build("killed", ""));
     assert!(

@@ -299,7 +299,7 @@ fn a_run_lasts_as_long_as_asked_for_and_says_what_bound_it() {
 fn a_load_of_one_batch_tells_no_bottleneck() {
     let folder = workspace(10);
     let here = folder.path();
-    let short = "\nThis was too short to tell the bottleneck: it went on for ";
+    let short = "\nThis was too short to determine the bottleneck: it ended ";
     assert!(forebay(here, "load cv --data photos").text().contains(short));
     let load = forebay(here, "load cv --data photos --json").json();
     assert_eq!(load["bound_by"], "unknown");

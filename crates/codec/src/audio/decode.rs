@@ -1,4 +1,4 @@
-//! Decoding, whatever the format.
+//! Decoding audio of all formats.
 
 use super::{AudioFormat, flac, mp3, wav};
 use crate::memory::{self, MemoryGate};
@@ -21,7 +21,7 @@ pub struct AudioOptions {
     pub mix: Mix,
     /// Give what precedes missing or damaged data, and say so in [`AudioInfo`]; off unless switched on.
     pub allow_truncated: bool,
-    /// The most samples, all channels together, that are decoded; 2^28 unless set, which is 50 minutes of CD sound. Checked
+    /// The most samples, all channels together, that are decoded; 2^28 unless set, which is 50 minutes of CD audio. Checked
     /// against the header and again while decoding.
     pub max_samples: usize,
 }
@@ -47,7 +47,7 @@ pub struct AudioInfo {
     pub partial: bool,
 }
 
-/// What a file says of its sound, without decoding it.
+/// What a file says about its audio, without decoding it.
 #[derive(Debug)]
 pub struct AudioHeader {
     /// The format.
@@ -56,13 +56,13 @@ pub struct AudioHeader {
     pub rate_hz: u32,
     /// Channels in the file.
     pub channels: usize,
-    /// Samples of each channel; `None` where only decoding would tell.
+    /// Samples per channel; `None` if only decoding can determine it.
     pub samples: Option<u64>,
     /// What is wrong with the frames of an MP3, whose headers are all looked at.
     pub damage: Option<Error>,
 }
 
-/// Reads what a file says of its sound. Of an MP3 the headers of all frames are read, and of a FLAC that of the file.
+/// Reads what a file says about its audio. For an MP3 the headers of all frames are read, for a FLAC that of the file.
 pub fn inspect(bytes: &[u8]) -> Result<AudioHeader> {
     let (format, start) = AudioFormat::detect(bytes)?;
     match format {
@@ -129,7 +129,7 @@ pub(super) struct Sink<'a> {
     granted: usize,
 }
 
-/// Memory is asked for in pieces of so many samples, so that it costs little beside decoding.
+/// Memory is requested in pieces of this many samples, so that the requests cost little compared with decoding.
 const GRANT_SAMPLES: usize = 1 << 18;
 
 impl Sink<'_> {

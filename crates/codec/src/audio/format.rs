@@ -15,7 +15,7 @@ pub enum AudioFormat {
     Wav,
 }
 
-/// Formats that are known but not decoded: name, signature and where it stands.
+/// Formats that are known but not decoded: name, signature and its offset.
 const FOREIGN: [(&str, &[u8], usize); 5] = [
     ("ogg", b"OggS", 0),
     ("aiff", b"AIFF", 8),

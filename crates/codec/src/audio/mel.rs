@@ -1,4 +1,4 @@
-//! The mel filterbank: triangles over the bins of a spectrum, kept without their zeros.
+//! The mel filterbank: triangles over the bins of a spectrum, stored without their zeros.
 //!
 //! As TensorFlow's `linear_to_mel_weight_matrix` defines it: the HTK scale, mel = 1127 ln(1 + f / 700); the corners of the
 //! triangles are evenly spaced on that scale between the lowest and the highest frequency, and their slopes are straight on

@@ -1,7 +1,7 @@
 //! MP3, decoded by nanomp3.
 //!
-//! A decoder for players hides damage: it looks for the next good frames and goes on. This module therefore walks over the
-//! frames' headers first, which costs little, and hands over only what is whole.
+//! A decoder for players hides damage: it looks for the next good frames and continues. This module therefore parses the
+//! headers of all frames first, which costs little, and passes on only complete frames.
 
 use nanomp3::{Channels, SliceReader};
 
@@ -70,11 +70,11 @@ pub(super) fn first_frame(bytes: &[u8], start: usize) -> Option<usize> {
     if frame_at(bytes, start).is_some() { Some(start) } else { find_pair(bytes, start) }
 }
 
-/// So many bytes before the first frame, or after the last, may be no sound: the rest of a frame that a stream was cut in, padding, a tag
-/// that is not known. More were sound once.
+/// This many bytes before the first frame, or after the last, may be something else: the rest of a frame where a stream was cut, padding, an
+/// unknown tag. More must have been audio.
 const OTHER_BYTES_MAX: usize = 4096;
 
-/// The extent of whole frames.
+/// The extent of the complete frames.
 struct Whole {
     start: usize,
     end: usize,

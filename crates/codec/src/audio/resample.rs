@@ -26,7 +26,7 @@ const ZEROS: f64 = 6.0;
 /// Where the filter ends, as a share of the highest frequency that the lower rate can hold.
 const ROLL_OFF: f64 = 0.99;
 
-/// Sums run side by side in so many lanes, which fills the vector units.
+/// Sums are computed in that many lanes, which fills the vector units.
 const LANES: usize = 8;
 
 /// Resamples from one rate to another.
@@ -73,7 +73,7 @@ impl Resampler {
         (self.from_hz, self.to_hz) == (from_hz, to_hz)
     }
 
-    /// How many samples per channel come out of so many.
+    /// The output samples per channel for that many input samples.
     pub fn output_samples(&self, samples: usize) -> u64 {
         (samples as u128 * self.to as u128).div_ceil(self.from as u128).try_into().unwrap_or(u64::MAX)
     }

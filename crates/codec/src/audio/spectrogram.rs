@@ -7,7 +7,7 @@
 //!
 //! What makes it fast: the samples of a frame are real, so the even ones are taken for real parts and the odd ones for
 //! imaginary parts of a transform of half the length, from which the spectrum is put together; that is done only for the
-//! bins that some band counts (236 of 513 at 16 kHz, 79 at 48 kHz); and the filterbank is kept without its zeros.
+//! bins that some band counts (236 of 513 at 16 kHz, 79 at 48 kHz); and the filterbank is stored without its zeros.
 //! (Two frames in one transform of full length would cost as much, but the rounding noise of a loud frame would then drown
 //! a silent neighbor.)
 
@@ -120,7 +120,7 @@ impl fmt::Debug for Spectrogram {
     }
 }
 
-/// What a [`Spectrogram`] writes on; kept from one call to the next so that nothing is allocated anew.
+/// The working memory of a [`Spectrogram`], reused from one call to the next.
 #[derive(Debug, Default)]
 pub struct SpectrogramBuffers {
     spectrum: Vec<Complex32>,

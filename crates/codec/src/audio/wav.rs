@@ -33,12 +33,12 @@ impl Sample {
     }
 }
 
-/// The sound of a file, before it is decoded.
+/// The audio of a file, before it is decoded.
 struct Wave<'a> {
     sample: Sample,
     channels: usize,
     rate_hz: u32,
-    /// The samples that are there.
+    /// The samples in the file.
     data: &'a [u8],
     /// How many bytes of them the file says there are, where it does.
     claimed: Option<usize>,
@@ -104,7 +104,7 @@ fn samples(content: &[u8], at: usize) -> Result<(Sample, usize, u32)> {
 }
 
 impl Wave<'_> {
-    /// Samples of each channel that are there.
+    /// Samples per channel in the file.
     fn instants(&self) -> usize {
         self.data.len() / (self.sample.bytes() * self.channels)
     }
@@ -132,7 +132,7 @@ pub(super) fn decode(bytes: &[u8], start: usize, sink: &mut Sink<'_>) -> Result<
     let count = wave.instants() * wave.channels;
     sink.begin(wave.rate_hz, wave.channels, Some(wave.instants() as u64))?;
     let whole = &wave.data[..count * wave.sample.bytes()];
-    // In pieces of whole instants, so that what is mixed down takes no more memory than it must.
+    // In pieces of complete frames, so that downmixing takes no more memory than necessary.
     for piece in whole.chunks(wave.sample.bytes() * wave.channels * (1 << 15)) {
         sink.extend(piece.len() / wave.sample.bytes(), |samples| to_int16(wave.sample, piece, samples))?;
     }

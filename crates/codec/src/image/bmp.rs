@@ -200,7 +200,7 @@ pub(crate) fn decode(bitmap: &Bitmap, task: &mut Task<'_>) -> Result<bool> {
     for y in 0..rows.end() {
         match bitmap.stored_row(task.bytes, y).and_then(|stored| bitmap.unpack(stored, &mut row)) {
             Ok(()) => rows.push(y, &row),
-            // Most bitmaps begin with their last row, so the rows that are there come after the ones that are not.
+            // Most bitmaps begin with their last row, so the missing rows are the top ones.
             Err(_) if task.options.allow_truncated => partial = true,
             Err(error) => return Err(error),
         }

@@ -19,7 +19,7 @@ pub struct Decoded {
     pub partial: bool,
 }
 
-/// Decodes pictures. Make one per thread and keep it: it owns the libraries' handles and the scratch memory.
+/// Decodes images. Create one per thread and reuse it: it owns the libraries' handles and the scratch memory.
 #[derive(Default)]
 pub struct Decoder {
     jpeg: forebay_jpeg::Decoder,
@@ -37,7 +37,7 @@ pub(crate) struct Task<'a> {
     pub(crate) output: &'a mut [u8],
 }
 
-/// The first `length` bytes of the scratch memory, grown if it is smaller. They hold whatever they held.
+/// The first `length` bytes of the scratch memory, which grows if necessary. Their content is arbitrary.
 pub(crate) fn scratch_slice(scratch: &mut Vec<u8>, length: usize) -> Result<&mut [u8]> {
     memory::grow(scratch, length)?;
     Ok(&mut scratch[..length])
@@ -49,7 +49,7 @@ impl Decoder {
         Self::default()
     }
 
-    /// How many bytes of scratch memory it keeps.
+    /// The bytes of scratch memory that it holds.
     pub fn capacity_bytes(&self) -> usize {
         self.scratch.capacity() + self.png.capacity_bytes()
     }
@@ -61,7 +61,7 @@ impl Decoder {
     }
 
     /// Decodes into `output`, which must be what [`DecodePlan::spec`] says. After an error it is all zero: neither
-    /// half a picture nor what the memory held before is ever taken for this one.
+    /// half an image nor what the memory held before is ever taken for this one.
     ///
     /// A JPEG, WebP, QOI or interlaced PNG that must be turned, cut or converted goes through scratch memory of its own
     /// size, which the decoder keeps, and so does every other PNG, and what is wanted of an L3 that must be converted or made

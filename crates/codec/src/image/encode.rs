@@ -26,7 +26,7 @@ pub enum PngEffort {
 
 /// A format to encode to, with its settings.
 ///
-/// A picture is `uint8` or, for PNG, PNM and L3, `uint16`, of 1 (gray), 2 (gray and alpha), 3 (RGB) or 4 (RGBA) channels. JPEG
+/// An image is `uint8` or, for PNG, PNM and L3, `uint16`, of 1 (gray), 2 (gray and alpha), 3 (RGB) or 4 (RGBA) channels. JPEG
 /// and PNM hold no alpha and refuse it; WebP, BMP and QOI know gray with alpha only as RGBA, and WebP and QOI gray only as
 /// RGB: it is repeated.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -36,7 +36,7 @@ pub enum Encoding {
     Jpeg {
         /// 1 to 100.
         quality: u8,
-        /// How finely color is kept.
+        /// The chroma subsampling.
         subsampling: Subsampling,
         /// Coarse to fine: smaller, and slower to decode.
         progressive: bool,
@@ -51,7 +51,7 @@ pub enum Encoding {
         /// 0 to 100.
         quality: f32,
     },
-    /// WebP, lossless, with the color of transparent pixels kept.
+    /// Lossless WebP, which preserves the color of transparent pixels.
     WebPLossless {
         /// 0 (fast) to 9 (small).
         effort: u8,
@@ -86,7 +86,7 @@ impl Encoding {
         }
     }
 
-    /// Whether it keeps `uint16` samples.
+    /// Whether it supports `uint16` samples.
     pub const fn holds_sixteen_bits(&self) -> bool {
         matches!(self, Self::Png { .. } | Self::Pnm | Self::L3 { .. })
     }
@@ -97,7 +97,7 @@ impl Encoding {
     }
 }
 
-/// Encodes a picture, `[height, width, channels]` of `uint8` or `uint16`.
+/// Encodes an image, `[height, width, channels]` of `uint8` or `uint16`.
 pub fn encode(picture: TensorView<'_>, encoding: &Encoding) -> Result<Vec<u8>> {
     let spec = picture.spec;
     let Some((height, width, channels @ 1..=4)) = spec.as_picture() else {

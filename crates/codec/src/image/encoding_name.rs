@@ -1,4 +1,4 @@
-//! Encodings by name, as people type them and as manifests keep them: `png`, `jpeg-90`, `l3-fast`.
+//! Encodings by name, as they are typed and as they are in manifests: `png`, `jpeg-90`, `l3-fast`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,7 +12,7 @@ use crate::error::Error;
 pub const ENCODING_NAMES: &str = "l3-fast, l3-dense, l3-classic, l3-fast-rows-16 (rows per strip), png, png-fast, qoi, webp-lossless, bmp, pnm, jpeg-1 to jpeg-100, webp-0 to \
                                   webp-100";
 
-/// What an encoding as L3 begins with, and what stands before its rows per strip.
+/// The prefix of L3 encodings, and the separator before the rows per strip.
 const L3: &str = "l3-";
 const ROWS: &str = "-rows-";
 

@@ -1,4 +1,4 @@
-//! What a picture says about itself before its pixels.
+//! What an image says about itself before its pixels.
 
 use std::cell::Cell;
 
@@ -8,7 +8,7 @@ use super::format::{self, Format};
 use super::orientation::Orientation;
 use super::{bmp, jpeg, l3, png, pnm, qoi, webp};
 
-/// What the header of a picture says.
+/// What the header of an image says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Header {
@@ -22,7 +22,7 @@ pub struct Header {
     pub channels: usize,
     /// The bits per sample that [`Depth::AsStored`](super::Depth::AsStored) gives: 8 or 16.
     pub bits: u8,
-    /// How the picture must be turned to stand upright.
+    /// How the image must be rotated to be upright.
     pub orientation: Orientation,
     /// Whether it is stored coarse to fine: a progressive JPEG, an interlaced PNG.
     pub progressive: bool,
@@ -30,7 +30,7 @@ pub struct Header {
     pub animated: bool,
 }
 
-/// A header with what its decoder needs to know besides.
+/// A header with what else its decoder needs.
 pub(crate) enum Parsed {
     Jpeg(jpeg::Frame),
     Png(Header),
@@ -71,7 +71,7 @@ thread_local! {
     static HEADERS_READ: Cell<u64> = const { Cell::new(0) };
 }
 
-/// How many headers this thread has read, for tests: a picture that is decoded once has its header read once.
+/// How many headers this thread has read, for tests: an image that is decoded once has its header read once.
 #[doc(hidden)]
 pub fn headers_read() -> u64 {
     HEADERS_READ.get()

@@ -1,4 +1,4 @@
-//! JPEG: valid baseline pictures through our own decoder, which is faster, and everything else through libjpeg-turbo, whose
+//! JPEG: valid baseline images through our own decoder, which is faster, and everything else through libjpeg-turbo, whose
 //! judgment of damage counts.
 
 use crate::error::{Error, Result};
@@ -36,7 +36,7 @@ pub(crate) fn decode(own: &mut forebay_jpeg::Decoder, frame: &Frame, task: &mut 
     decode_any(frame, task)
 }
 
-/// How many bytes a decode takes beside its output, whichever decoder does it: the coefficients of a picture in several scans,
+/// The bytes that a decode takes in addition to its output, with either decoder: the coefficients of an image in several scans,
 /// and all that is decoded where it must be turned, cut or converted.
 pub(crate) fn working_bytes(frame: &Frame, layout: &Layout) -> usize {
     let decoded = frame.crop(layout).unwrap_or(Region { x: 0, y: 0, width: layout.scaled.0, height: layout.scaled.1 });
@@ -46,7 +46,7 @@ pub(crate) fn working_bytes(frame: &Frame, layout: &Layout) -> usize {
     scratch_bytes.saturating_add(frame.coefficient_bytes())
 }
 
-/// Decodes what our own decoder can do, to the same pixels as libjpeg-turbo; `false` if the picture is damaged, or of a kind
+/// Decodes what our own decoder can do, to the same pixels as libjpeg-turbo; `false` if the image is damaged, or of a kind
 /// that it does not do.
 fn decode_valid(own: &mut forebay_jpeg::Decoder, frame: &Frame, task: &mut Task<'_>) -> Result<bool> {
     let layout = task.layout;

@@ -1,4 +1,4 @@
-//! Masks: pictures whose values are classes, not colors.
+//! Masks: images whose values are classes, not colors.
 
 use png::{BitDepth, ColorType, Transformations};
 
@@ -17,7 +17,7 @@ const HINT: &str = "keep a mask as a PNG with a palette or one gray channel";
 
 /// Decodes a mask to a tensor `[height, width]` of the classes as they were stored: the indices in the palette of a PNG
 /// that has one, or its gray values, unscaled whatever their depth. They are `uint16` where the file has 16 bits for each, else `uint8`.
-/// Colors mean no class, so other pictures are refused.
+/// Colors mean no class, so other images are refused.
 pub fn decode_labels(picture: &EncodedImage<'_>, limits: &Limits) -> Result<Tensor> {
     let EncodedImage { bytes, parsed: Parsed::Png(header) } = picture else {
         return Err(Error::unsupported(picture.header().format.name(), "as a mask", HINT));

@@ -10,7 +10,7 @@ use super::orientation::Orientation;
 /// The geometry of one decode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Layout {
-    /// The stored picture, scaled but not turned: width and height.
+    /// The stored image, scaled but not turned: width and height.
     pub(crate) scaled: (usize, usize),
     /// By how much it was scaled down.
     pub(crate) divisor: usize,
@@ -65,13 +65,13 @@ impl Layout {
         self.divisor == 1 && self.orientation == Orientation::Normal && self.is_whole()
     }
 
-    /// Whether the window is the whole scaled picture.
+    /// Whether the window is the full scaled image.
     pub(crate) fn is_whole(&self) -> bool {
         self.window == Region { x: 0, y: 0, width: self.scaled.0, height: self.scaled.1 }
     }
 }
 
-/// Checks what one decode needs against the limit: `working_bytes` beside the output.
+/// Checks the memory of one decode against the limit: the output and `working_bytes`.
 pub(crate) fn require_bytes(layout: &Layout, working_bytes: usize, options: &DecodeOptions) -> Result<()> {
     let found = layout.spec().bytes().saturating_add(working_bytes);
     let limit = options.limits.max_bytes;
@@ -92,7 +92,7 @@ fn require_inside(region: &Region, (width, height): (usize, usize)) -> Result<()
     Err(Error::usage("the region is not inside the image", format!("within {width} × {height}"), found))
 }
 
-/// The same rectangle in the picture before it is turned.
+/// The same rectangle in the image before it is turned.
 fn turn_back(region: &Region, orientation: Orientation, turned: (usize, usize)) -> Region {
     let back = orientation.inverse();
     let (x_a, y_a) = back.map(region.x, region.y, turned.0, turned.1);

@@ -1,4 +1,4 @@
-//! What a picture carries besides its pixels and must keep when it is encoded again: EXIF and the color profile.
+//! The metadata that must survive re-encoding: EXIF and the color profile.
 
 use crate::error::Result;
 
@@ -6,7 +6,7 @@ use super::format::Format;
 use super::jpeg::Walk;
 use super::png;
 
-/// The EXIF data and the color profile of a picture. (XMP, comments and thumbnails outside EXIF are not kept.)
+/// The EXIF data and the color profile of a picture. (XMP, comments and thumbnails outside EXIF are not preserved.)
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Metadata {
     /// The TIFF structure that EXIF is, without `Exif\0\0` before it.
@@ -19,13 +19,13 @@ pub struct Metadata {
 const EXIF_MARK: &[u8] = b"Exif\0\0";
 /// What JPEG puts before each piece of a profile, and then the piece's number and how many there are.
 const ICC_MARK: &[u8] = b"ICC_PROFILE\0";
-/// A segment of a JPEG has at most so many bytes, its length among them.
+/// The maximum size of a JPEG segment, including its length.
 const SEGMENT_BYTES_MAX: usize = 65_535;
-/// No profile that is kept is larger: those of printers have a few megabytes.
+/// The maximum size of a profile: those of printers have a few megabytes.
 const ICC_BYTES_MAX: usize = 16 << 20;
 
 impl Metadata {
-    /// Reads those of the JPEG, PNG or WebP in `bytes`; other formats have none. What is damaged is left out: it must not cost the picture.
+    /// Reads those of the JPEG, PNG or WebP in `bytes`; other formats have none. Damaged metadata is ignored: it must not make the image unreadable.
     pub fn read(bytes: &[u8]) -> Self {
         match Format::detect(bytes) {
             Some(Format::Jpeg) => read_jpeg(bytes),
@@ -35,7 +35,7 @@ impl Metadata {
         }
     }
 
-    /// Whether there is nothing to keep.
+    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.exif.is_none() && self.icc.is_none()
     }
@@ -97,7 +97,7 @@ impl Metadata {
         file
     }
 
-    /// The chunks of the extended layout: what there is, the profile, the picture, EXIF.
+    /// The chunks of the extended layout: what there is, the profile, the image, EXIF.
     fn write_webp(&self, file: &[u8]) -> Result<Vec<u8>> {
         const ICC_FLAG: u8 = 0x20;
         const ALPHA_FLAG: u8 = 0x10;
@@ -171,7 +171,7 @@ fn read_jpeg(bytes: &[u8]) -> Metadata {
     found
 }
 
-/// The chunks of a WebP, as far as they are whole.
+/// The chunks of a WebP, as far as they are complete.
 fn webp_chunks(bytes: &[u8]) -> Vec<([u8; 4], &[u8])> {
     let mut chunks = Vec::new();
     let mut at = 12;

@@ -23,7 +23,7 @@ pub enum Depth {
     AsStored,
 }
 
-/// A rectangle of the picture that decoding would give without it: after orientation and scaling.
+/// A rectangle of the image that decoding would give without it: after orientation and scaling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Region {
     /// Its left column.
@@ -38,7 +38,7 @@ pub struct Region {
 
 /// Decode smaller: each side is divided and rounded up.
 ///
-/// JPEG does it inside the inverse transform, which is faster than decoding whole; the other formats average boxes of
+/// JPEG does it inside the inverse transform, which is faster than decoding at full size; the other formats average boxes of
 /// 2×2, 4×4 or 8×8 pixels (cut off at the right and lower edge).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Scale {
@@ -70,12 +70,12 @@ impl Scale {
     }
 }
 
-/// How large a picture may be. Both are checked against the header, before anything is allocated for the picture.
+/// The maximum size of an image. Both limits are checked against the header, before anything is allocated for the image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Limits {
-    /// The most pixels that a picture may have as stored; 2^28 (16,384 × 16,384) unless set.
+    /// The most pixels that an image may have as stored; 2^28 (16,384 × 16,384) unless set.
     pub max_pixels: usize,
-    /// The most bytes that one decode may take: the output, this crate's scratch and the library's picture-sized buffers
+    /// The most bytes that one decode may take: the output, this crate's scratch and the library's image-sized buffers
     /// together; 2^31 unless set. Beyond it come only buffers of a few rows and at most [`Limits::FIXED_BYTES`]; and, for a
     /// lossless WebP, code tables, for which libwebp knows no limit: 20 KB for each group of codes, of which a file may
     /// have one in 16 pixels, but no more than 65,536.
@@ -94,20 +94,20 @@ impl Default for Limits {
     }
 }
 
-/// What a decode gives; the default is what training wants: upright 8-bit RGB, and an error where data is missing.
+/// The output of a decode; the default is what training needs: upright 8-bit RGB, and an error if data is missing.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct DecodeOptions {
     /// How many channels.
     pub channels: Channels,
     /// How deep.
     pub depth: Depth,
-    /// Turn the picture as its EXIF orientation says; on unless switched off.
+    /// Rotate the image according to its EXIF orientation; on by default.
     pub apply_orientation: bool,
-    /// Give what could be decoded where data is missing or damaged, and say so in [`Decoded`](super::Decoded); off
-    /// unless switched on. An L3 is whole or an error even so.
+    /// If data is missing or damaged, return what could be decoded, and say so in [`Decoded`](super::Decoded); off
+    /// by default. A damaged L3 is an error in any case.
     pub allow_truncated: bool,
-    /// Use JPEG's fast, less exact inverse DCT; off unless switched on. TensorFlow does by default, and only so are its
-    /// pixels met to the bit. (It is hardly faster where vector units are there.)
+    /// Use JPEG's fast, less exact inverse DCT; off by default. TensorFlow uses it by default, so it is required to reproduce its
+    /// pixels exactly. (With SIMD, it is hardly faster.)
     pub fast_dct: bool,
     /// How much smaller.
     pub scale: Scale,

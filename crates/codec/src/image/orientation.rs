@@ -1,6 +1,6 @@
 //! EXIF orientation: the eight ways a camera may have been held.
 
-/// How the stored picture must be turned to stand upright; the discriminants are EXIF's (tag 0x0112).
+/// How the stored image must be rotated to be upright; the discriminants are EXIF's (tag 0x0112).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Orientation {
     /// As stored.
@@ -40,7 +40,7 @@ impl Orientation {
         Self::ALL.get(usize::from(value).checked_sub(1)?).copied()
     }
 
-    /// Whether width and height change places.
+    /// Whether width and height are swapped.
     pub const fn swaps_axes(self) -> bool {
         matches!(self, Self::Transpose | Self::Rotate90 | Self::Transverse | Self::Rotate270)
     }
@@ -55,7 +55,7 @@ impl Orientation {
         }
     }
 
-    /// Where the pixel (`x`, `y`) of a stored picture of `width` × `height` goes.
+    /// Where the pixel (`x`, `y`) of a stored image of `width` × `height` goes.
     pub const fn map(self, x: usize, y: usize, width: usize, height: usize) -> (usize, usize) {
         let (right, below) = (width - 1 - x, height - 1 - y);
         match self {
@@ -70,7 +70,7 @@ impl Orientation {
         }
     }
 
-    /// The size of a stored picture of `width` × `height` once turned.
+    /// The size of a stored image of `width` × `height` once turned.
     pub const fn size(self, width: usize, height: usize) -> (usize, usize) {
         if self.swaps_axes() { (height, width) } else { (width, height) }
     }

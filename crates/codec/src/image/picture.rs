@@ -1,4 +1,4 @@
-//! A picture that was opened: its header is read once, and all that follows from it asked for then.
+//! An opened image: its header is read once, and everything else is derived from it.
 
 use std::fmt;
 
@@ -10,14 +10,14 @@ use super::layout::{self, Layout};
 use super::options::DecodeOptions;
 use super::{jpeg, l3, png, qoi, webp};
 
-/// An encoded picture whose header was read. No pixels are decoded yet, nothing of the picture's size is allocated.
+/// An encoded image whose header was read. No pixels are decoded yet, nothing of the image's size is allocated.
 pub struct EncodedImage<'a> {
     pub(crate) bytes: &'a [u8],
     pub(crate) parsed: Parsed,
 }
 
 impl<'a> EncodedImage<'a> {
-    /// Reads the header of the picture in `bytes`. Content decides the format.
+    /// Reads the header of the image in `bytes`. Content decides the format.
     pub fn open(bytes: &'a [u8]) -> Result<Self> {
         Ok(Self { bytes, parsed: Parsed::read(bytes)? })
     }
@@ -41,7 +41,7 @@ impl fmt::Debug for EncodedImage<'_> {
     }
 }
 
-/// One decode of an opened picture: what it gives and what it takes are known, so that the caller can provide the memory.
+/// One decode of an opened image: the size of its output and working memory are known, so that the caller can provide them.
 #[derive(Debug)]
 pub struct DecodePlan<'p> {
     pub(crate) picture: &'p EncodedImage<'p>,
@@ -69,7 +69,7 @@ impl DecodePlan<'_> {
         Self { streaming: true, ..self }
     }
 
-    /// How many bytes of memory it will take beside its input and its output, where the picture decides it: never less than
+    /// The memory that it takes in addition to its input and output, as far as it depends on the image: never less than
     /// it will be. What is left out is a few rows, and at most [`Limits::FIXED_BYTES`](super::Limits::FIXED_BYTES).
     pub fn working_bytes(&self) -> usize {
         self.bytes_beside(self.saves_memory)

@@ -1,4 +1,4 @@
-//! PNG: valid pictures that are not interlaced through our own decoder, which is faster, and everything else through the `png`
+//! PNG: valid images that are not interlaced through our own decoder, which is faster, and everything else through the `png`
 //! crate, whose judgment of damage counts. The chunks are walked here too, for what must be known before and after the pixels.
 
 use std::borrow::Cow;
@@ -113,7 +113,7 @@ pub(crate) fn explain(error: DecodingError, bytes: &[u8]) -> Error {
 
 type Reader<'a> = png::Reader<Cursor<&'a [u8]>>;
 
-/// The filtered rows, which our own decoder has all at once; row by row it is one, or of an interlaced picture all of them, where
+/// The filtered rows, which our own decoder has all at once; row by row it is one, or of an interlaced image all of them, where
 /// they do not go straight to their output.
 pub(crate) fn working_bytes(header: &Header, layout: &Layout, row_by_row: bool) -> usize {
     let plain =
@@ -154,7 +154,7 @@ pub(crate) fn decode(own: Option<&mut forebay_png::Decoder>, header: &Header, ta
     decode_any(header, task)
 }
 
-/// Decodes what our own decoder can do, to the same pixels as the `png` crate; `false`, and nothing written, if the picture is
+/// Decodes what our own decoder can do, to the same pixels as the `png` crate; `false`, and nothing written, if the image is
 /// damaged, of a kind that it does not do, or too large for its way of doing it.
 fn decode_valid(own: &mut forebay_png::Decoder, header: &Header, task: &mut Task<'_>) -> bool {
     let layout = task.layout;
@@ -231,7 +231,7 @@ fn decode_rows(reader: &mut Reader<'_>, header: &Header, source: SourceRows, tas
     let mut rows = sink::open(layout, source, task.output);
     let mut result = Ok(());
     if header.progressive {
-        // What a cut-off picture lacks must be zero, not what the scratch held before.
+        // What a cut-off image lacks must be zero, not what the scratch held before.
         if task.options.allow_truncated {
             scratch.fill(0);
         }

@@ -43,7 +43,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Header> {
     })
 }
 
-/// The bytes of the whole picture, where it does not go straight to its output.
+/// The bytes of the full image, if it is not decoded directly to the output.
 pub(crate) fn working_bytes(header: &Header, layout: &Layout) -> usize {
     let plain = layout.is_plain() && header.channels == layout.channels;
     if plain { 0 } else { header.width * header.channels * header.height }
@@ -66,7 +66,7 @@ pub(crate) fn decode(header: &Header, task: &mut Task<'_>) -> Result<bool> {
         _ => Qoi::decode_range(&mut [[0; 3]; 64], &mut [0, 0, 0], &mut 0, body, picture),
     };
     let result = match consumed {
-        // The end marker tells a whole file from one that was cut where a run happened to reach the last pixel.
+        // The end marker distinguishes a complete file from one that was truncated where a run happened to reach the last pixel.
         Ok(consumed) if !body[consumed..].starts_with(&END) => {
             Err(Error::truncated(NAME, "the end marker is missing", task.bytes.len()))
         }

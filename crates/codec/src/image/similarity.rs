@@ -1,4 +1,4 @@
-//! How near a picture is to another: what a lossy encoding costs.
+//! The similarity of two images: the loss of an encoding.
 //!
 //! PSNR is taken over all samples. SSIM (Wang et al., 2004) and MS-SSIM (Wang et al., 2003) are taken of the brightness, with the Gaussian window
 //! of 11 pixels and the constants of these papers; the mean is over the windows that lie within the picture.
@@ -6,7 +6,7 @@
 use crate::error::{Error, Result};
 use crate::tensor::{DType, TensorView};
 
-/// How near two pictures are.
+/// The similarity of two images.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Similarity {
@@ -18,16 +18,16 @@ pub struct Similarity {
     pub ms_ssim: Option<f64>,
 }
 
-/// The Gaussian window: so many pixels, of this width.
+/// The Gaussian window: its size in pixels, and its standard deviation.
 const WINDOW: usize = 11;
 const SIGMA: f32 = 1.5;
-/// (0.01 · 255)² and (0.03 · 255)², which keep quotients of dark and flat places steady.
+/// (0.01 · 255)² and (0.03 · 255)², which stabilize the quotients for dark and flat areas.
 const C1: f32 = 6.5025;
 const C2: f32 = 58.5225;
 /// The weights of the five scales, finest first (Wang et al., 2003).
 const SCALE_WEIGHTS: [f64; 5] = [0.0448, 0.2856, 0.3001, 0.2363, 0.1333];
 
-/// Compares two pictures `[height, width, channels]` of `uint8` and the same shape, of 1 or 3 channels, or of 4 whose last, alpha, is compared only in `psnr`.
+/// Compares two images `[height, width, channels]` of `uint8` and the same shape, of 1 or 3 channels, or of 4 whose last, alpha, is compared only in `psnr`.
 ///
 /// ```
 /// use forebay_codec::Tensor;
@@ -88,7 +88,7 @@ fn scales((mut one, mut other): (Plane, Plane)) -> (Option<f64>, Option<f64>) {
     (ssim, Some(product))
 }
 
-/// The mean over all windows: of the whole measure, and of contrast and structure alone.
+/// The mean over all windows: of the full measure, and of contrast and structure alone.
 fn mean_ssim(one: &Plane, other: &Plane) -> Option<(f64, f64)> {
     if one.width < WINDOW || one.height < WINDOW {
         return None;

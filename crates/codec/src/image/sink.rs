@@ -1,6 +1,6 @@
 //! Where decoded rows go: each is cut, converted, averaged down, turned and written to its position in the output.
 //!
-//! Decoders that yield rows in order need no picture-sized buffer this way, whatever the options ask for.
+//! With this, decoders that yield rows in order need no image-sized buffer, whatever the options.
 
 use crate::tensor::DType;
 
@@ -26,12 +26,12 @@ impl Samples {
     }
 }
 
-/// The rows that a decoder yields: where they lie and what they hold.
+/// The rows that a decoder yields: their position and content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SourceRows {
-    /// The column of the (scaled, for JPEG) stored picture at which they begin.
+    /// The column of the (scaled, for JPEG) stored image at which they begin.
     pub(crate) x: usize,
-    /// The picture's height in the same coordinates.
+    /// The image's height in the same coordinates.
     pub(crate) height: usize,
     pub(crate) channels: usize,
     pub(crate) samples: Samples,

@@ -1,16 +1,16 @@
-//! What the pixels of a picture are like: the means of its colors, whether it has any, and a hash that pictures which look alike share.
+//! What the pixels of an image are like: the means of its colors, whether it has any, and a hash that images which look alike share.
 
 use std::f64::consts::PI;
 
 use crate::error::{Error, Result};
 use crate::tensor::{DType, TensorView};
 
-/// What the pixels of one picture are like.
+/// What the pixels of one image are like.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PixelStatistics {
     /// The means of red, green and blue, from 0 to 1.
     pub mean: [f64; 3],
-    /// The means of their squares: with those of other pictures they give a standard deviation.
+    /// The means of their squares: with those of other images they give a standard deviation.
     pub mean_square: [f64; 3],
     /// Whether it has no color: in no pixel two channels are further apart than [`GRAY_LEVELS`].
     pub is_gray: bool,
@@ -21,17 +21,17 @@ pub struct PixelStatistics {
 /// Channels may be so far apart in what counts as gray: JPEG rounds colors.
 pub const GRAY_LEVELS: u8 = 8;
 
-/// The hash is made of so many rows and columns.
+/// The hash is computed from this many rows and columns.
 const SIDE: usize = 32;
-/// And of so many of the lowest frequencies in each direction.
+/// And from this many of the lowest frequencies in each direction.
 const FREQUENCIES: usize = 8;
 /// A thumbnail whose brightness varies less, as a standard deviation of levels, shows nothing.
 const FLAT_LEVELS: f64 = 2.0;
 
-/// The statistics of a picture of `uint8` with one channel (gray) or at least three (red, green, blue).
+/// The statistics of an image of `uint8` with one channel (gray) or at least three (red, green, blue).
 ///
 /// The hash is pHash as `ImageHash` defines it: of the 64 lowest frequencies of a gray thumbnail of 32 × 32 pixels, the bits say which are above their
-/// median. The thumbnail is an average over boxes here. Pictures that differ in size, quality or brightness have hashes that differ in a few bits.
+/// median. The thumbnail is an average over boxes here. Images that differ in size, quality or brightness have hashes that differ in a few bits.
 ///
 /// ```
 /// use forebay_codec::image::pixel_statistics;
@@ -79,7 +79,7 @@ impl Totals {
         // Which channel is read as red, green and blue.
         let [red, green, blue] = if CHANNELS < 3 { [0; 3] } else { [0, 1, 2] };
         let mut all = Self { sums: [0; 3], squares: [0; 3], spread: 0 };
-        // Of so many pixels the sums of squares fit 32 bits, which are added faster.
+        // For this many pixels the sums of squares fit into 32 bits, which are added faster.
         for part in data.as_chunks::<CHANNELS>().0.chunks(1 << 16) {
             let (mut sums, mut squares) = ([0_u32; 3], [0_u32; 3]);
             for pixel in part {
@@ -101,7 +101,7 @@ impl Totals {
     }
 }
 
-/// The brightness of a picture as 32 rows of 32 boxes, each the mean of the pixels in it. A picture that is smaller repeats pixels.
+/// The brightness of an image as 32 rows of 32 boxes, each the mean of the pixels in it. An image that is smaller repeats pixels.
 fn thumbnail(data: &[u8], channels: usize, width: usize, height: usize) -> [[f64; SIDE]; SIDE] {
     let part = |number: usize, length: usize| {
         let start = number * length / SIDE;

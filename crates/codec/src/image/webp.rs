@@ -77,11 +77,11 @@ fn exif(bytes: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// What of the picture is decoded beside its output, and what the library takes for it.
+/// The memory for intermediate images, and what the library takes for it.
 struct Working {
     /// The channels that the library gives.
     channels: usize,
-    /// The whole picture, where it does not go straight to its output.
+    /// The full image, if it is not decoded directly to the output.
     scratch_bytes: usize,
     library_bytes: usize,
 }
@@ -92,7 +92,7 @@ impl Working {
         let channels = if features.animated || layout.channels == 4 { 4 } else { 3 };
         let plain = layout.is_plain() && channels == layout.channels;
         let pixels = header.width * header.height;
-        // A lossless picture is decoded through a buffer of 4 bytes a pixel, and so may be the alpha of a lossy one, which
+        // A lossless image is decoded through a buffer of 4 bytes a pixel, and so may be the alpha of a lossy one, which
         // then takes a plane more; an animation goes through two canvases and its frame.
         let library_bytes = match features {
             Features { animated: true, .. } => pixels * 16,
@@ -104,7 +104,7 @@ impl Working {
     }
 }
 
-/// How many bytes a decode takes beside its output.
+/// The bytes that a decode takes in addition to its output.
 pub(crate) fn working_bytes(file: &File, layout: &Layout) -> usize {
     let working = Working::new(file, layout);
     working.scratch_bytes + working.library_bytes

@@ -1,4 +1,4 @@
-//! What tells appliances apart: power, effective current, and its cumulative sum, per period of the mains.
+//! Features of appliances: power, effective current, and its cumulative sum, per period of the mains.
 //!
 //! With v and i the samples of one period of N:
 //!
@@ -49,7 +49,7 @@ impl NilmFeatures {
     /// How many rows there are.
     pub const ROWS: usize = 3;
 
-    /// How many whole periods `samples` hold; what is left over counts for nothing.
+    /// How many complete periods `samples` hold; the rest is ignored.
     pub fn periods(&self, samples: usize) -> usize {
         samples.checked_div(self.period).unwrap_or(0)
     }
@@ -117,12 +117,12 @@ pub fn cumulative_sum(values: &[f64], sums: &mut [f64]) {
     }
 }
 
-/// The effective value of each whole period of `period` samples.
+/// The effective value of each complete period of `period` samples.
 ///
 /// # Panics
-/// If `period` is 0, or `output` does not hold one number per whole period.
+/// If `period` is 0, or `output` does not hold one number per complete period.
 pub fn root_mean_square(signal: &[f64], period: usize, output: &mut [f64]) {
-    assert_eq!(output.len(), signal.len() / period, "each whole period has a value");
+    assert_eq!(output.len(), signal.len() / period, "each complete period has a value");
     for (value, samples) in output.iter_mut().zip(signal.chunks_exact(period)) {
         *value = (squares(samples) / period as f64).sqrt();
     }

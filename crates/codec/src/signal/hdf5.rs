@@ -9,7 +9,7 @@ use crate::{Error, Result};
 const FORMAT: &str = "hdf5";
 /// The attribute of a data set that says what its numbers must be multiplied by.
 const FACTOR: &str = "calibration_factor";
-/// A chunk is decompressed whole; HDF5 itself allows up to 4 GiB.
+/// A chunk is decompressed as a unit; HDF5 itself allows up to 4 GiB.
 const CHUNK_BYTES_MAX: u64 = 1 << 26;
 
 /// Whether these bytes begin like HDF5.
@@ -51,8 +51,8 @@ pub struct Hdf5Dataset {
     pub shape: Vec<u64>,
 }
 
-/// The data sets of a file: no more than `count_max`, and none in groups deeper than a few, so that groups that hold each other come to an
-/// end. Whether there are more.
+/// The data sets of a file: no more than `count_max`, and none in groups deeper than a few, so that cycles of groups
+/// end. Also returns whether there are more.
 pub fn inspect(file: Vec<u8>, count_max: usize) -> Result<(Vec<Hdf5Dataset>, bool)> {
     const DEPTH_MAX: usize = 8;
     if !is_hdf5(&file) {
@@ -121,7 +121,7 @@ fn check_size(dataset: &Dataset, name: &str, options: &SignalOptions) -> Result<
     // Rows and columns of 1 are how some programs write one dimension.
     if shape.iter().filter(|&&dim| dim != 1).count() > 1 {
         let feature = format!("data set `{name}` of the shape `{shape:?}`");
-        return Err(Error::unsupported(FORMAT, feature, "keep each channel as a data set of one dimension"));
+        return Err(Error::unsupported(FORMAT, feature, "store each channel as a data set of one dimension"));
     }
     let samples = shape.iter().fold(1, |product: u64, &dim| product.saturating_mul(dim));
     check_limit(samples, options)?;

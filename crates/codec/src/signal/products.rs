@@ -21,7 +21,7 @@ const LANES: usize = 16;
 /// Σ v·i, Σ v² and Σ i², in lanes.
 type Lanes = [[f64; LANES]; 3];
 
-/// Gives `each` the products of every whole period, in order: at [`Level::Scalar`] by a pass over the period for each sum, which compilers
+/// Passes the products of every complete period to `each`, in order: at [`Level::Scalar`] by a pass over the period for each sum, which compilers
 /// turn into vector code of what every machine has, otherwise in one pass.
 pub(super) fn each_period(
     supported: Supported,
@@ -95,7 +95,7 @@ fn total(mut sums: [f64; LANES], left_rest: &[f64], right_rest: &[f64]) -> f64 {
     sums[0]
 }
 
-/// One pass that keeps all three sums in registers, which compilers do not make of the plain code.
+/// One pass that holds all three sums in registers, which compilers do not generate from the plain code.
 #[cfg(target_arch = "x86_64")]
 #[expect(unsafe_code, reason = "vector registers are loaded and stored through pointers")]
 mod x86 {

@@ -1,4 +1,4 @@
-//! Reading, whatever the format.
+//! Reading recordings of all formats.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use super::{csv, hdf5, raw};
 use crate::memory::{self, MemoryGate};
 use crate::{Error, Result};
 
-/// What a recording is kept in.
+/// The format of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum SignalFormat {
@@ -43,7 +43,7 @@ impl fmt::Display for Channel {
 /// What to read of a recording; the default is what CREAM's files have: `voltage` and `current1`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignalOptions {
-    /// What it is kept in.
+    /// Its format.
     pub format: SignalFormat,
     /// Which channels, in the order in which they are given.
     pub channels: Vec<Channel>,
@@ -98,7 +98,7 @@ pub fn read(bytes: &[u8], options: &SignalOptions) -> Result<Recording> {
 /// The same, where `gate` is asked for the memory that it takes before anything is read.
 pub fn read_within(bytes: &[u8], options: &SignalOptions, gate: MemoryGate<'_>) -> Result<Recording> {
     let Some(first) = options.channels.first() else {
-        return Err(Error::usage("nothing is to be read", "at least one channel", "none"));
+        return Err(Error::usage("no channel was requested", "at least one channel", "none"));
     };
     let format = match options.format {
         SignalFormat::Auto if hdf5::is_hdf5(bytes) => SignalFormat::Hdf5,
@@ -135,7 +135,7 @@ fn first_not_finite(samples: &[f64]) -> Option<usize> {
     samples.iter().skip(block * BLOCK).position(|value| !value.is_finite()).map(|index| block * BLOCK + index)
 }
 
-/// `Ok` if there is memory for `samples` in each of `channels`, and `beside` bytes more.
+/// `Ok` if there is memory for `samples` in each of `channels`, and `beside` more bytes.
 pub(super) fn ask_for(samples: u64, channels: usize, beside: u64, gate: MemoryGate<'_>) -> Result<()> {
     let bytes = samples.saturating_mul(channels as u64).saturating_mul(size_of::<f64>() as u64).saturating_add(beside);
     memory::ask(gate, usize::try_from(bytes).unwrap_or(usize::MAX))

@@ -1,6 +1,6 @@
 //! The root mean square of each period of a signal: √(Σ x² / N).
 //!
-//! What `NumPy` gives for `sqrt(mean(square(x)))`, to the bit: sums are taken in pairs of halves as it takes them, in single precision of
+//! Bit-identical to `NumPy`'s `sqrt(mean(square(x)))`: sums are computed pairwise by halves as in NumPy, in single precision of
 //! `float32` and in double precision of all others. Whole numbers are made `float64` first, since their squares do not fit their type
 //! (PRESTO squares `uint8` as it is, which wraps around).
 
@@ -11,7 +11,7 @@ use half::{bf16, f16};
 use crate::error::{Error, Result};
 use crate::tensor::{DType, Element, TensorMut, TensorSpec, TensorView};
 
-/// What [`rms()`] gives for a tensor: a number for each whole period of its elements, whatever its dimensions.
+/// The shape of the result of [`rms()`]: a number for each complete period of the elements, whatever the dimensions.
 ///
 /// # Panics
 /// If `period` is 0.
@@ -67,7 +67,7 @@ fn periods<T: Element, F: Element + Default + Add<Output = F>>(
     square: impl Fn(T) -> F + Copy,
     finish: impl Fn(F) -> F,
 ) {
-    // A tensor out of a record may lie anywhere, so each period is copied to a buffer that is aligned; it stays in the cache.
+    // A tensor in a record may be unaligned, so each period is copied to an aligned buffer, which stays in the cache.
     let mut aligned = vec![T::zeroed(); period.min(input.spec.shape.elements())];
     let parts = input.data.chunks_exact(period.saturating_mul(size_of::<T>()));
     for (part, out) in parts.zip(output.chunks_exact_mut(size_of::<F>())) {
@@ -76,7 +76,7 @@ fn periods<T: Element, F: Element + Default + Add<Output = F>>(
     }
 }
 
-/// Up to so many numbers are summed eight by eight; of more, each half by itself.
+/// Up to this many numbers are summed in groups of eight; longer ranges are split into halves.
 const BLOCK: usize = 128;
 
 /// The sum of squares in the order in which `NumPy` takes it.

@@ -1,4 +1,4 @@
-//! Elements as the bits that they are, whatever they mean, and numbers of variable length.
+//! Elements as raw bits, and numbers of variable length.
 
 use crate::error::{Error, Result};
 
@@ -11,7 +11,7 @@ pub(super) trait Bits: Copy + Eq + Ord {
     const BYTES: usize;
     const ZERO: Self;
 
-    /// The element at the start of `bytes`, which has it whole.
+    /// The element at the start of `bytes`, which must contain all of it.
     fn read(bytes: &[u8]) -> Self;
     fn write(self, to: &mut [u8]);
     fn plus(self, other: Self) -> Self;
@@ -69,7 +69,7 @@ macro_rules! bits {
 }
 bits!(u8, u16, u32, u64);
 
-/// Calls a function that is generic over [`Bits`] for elements of so many bytes.
+/// Calls a function that is generic over [`Bits`] for elements of that many bytes.
 macro_rules! by_width {
     ($width:expr, $function:ident($($argument:expr),*)) => {
         match $width {

@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::memory;
 use crate::tensor::TensorMut;
 
-/// Decodes tensors, and keeps what it works in from one to the next.
+/// Decodes tensors, reusing its working memory from one to the next.
 #[derive(Default)]
 pub struct TensorDecoder {
     context: Option<DCtx<'static>>,

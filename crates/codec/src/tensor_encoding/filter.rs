@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::memory;
 use crate::tensor::Shape;
 
-/// A tensor with so few numbers in its last dimension has channels side by side: a stereo sound, voltage and current, a color.
+/// A tensor with at most this many elements in its last dimension has interleaved channels: stereo audio, voltage and current, a color.
 const CHANNELS_MAX: usize = 4;
 
 /// How many elements back the one is that an element most likely resembles: the last one of the same channel.
@@ -16,7 +16,7 @@ pub(super) fn distance_of(shape: &Shape) -> usize {
     }
 }
 
-/// Each element less the one `distance` before it, as unsigned integers that wrap around; the first ones stay.
+/// Each element minus the one `distance` before it, as unsigned integers that wrap around; the first ones stay.
 pub(super) fn delta(data: &[u8], width: usize, distance: usize) -> Result<Vec<u8>> {
     let mut out = memory::copied(data)?;
     by_width!(width, delta_bits(data, &mut out, distance));

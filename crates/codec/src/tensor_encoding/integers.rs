@@ -1,10 +1,10 @@
 //! Bit packing: integers in as many bits as their range takes, block by block.
 //!
 //! ```text
-//! block = bits (1 byte, 0 to 8 times the element's bytes)   base (one element)   each element less the base, so many bits each
+//! block = bits (1 byte, 0 to 8 times the element's bytes)   base (one element)   each element minus the base, in that many bits
 //! ```
 //!
-//! A block has 1024 elements, the last one what is left. Elements lie one after another from the lowest bit up, and a block ends with a whole
+//! A block has 1024 elements, the last one the rest. Elements are packed from the lowest bit up, and a block ends with a full
 //! byte. What does not fit the element's type wraps around.
 
 use super::bits::{Bits, Cursor, FORMAT};

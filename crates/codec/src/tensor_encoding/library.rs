@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::memory;
 use crate::tensor::{DType, Element, TensorView};
 
-/// The most that LZ4 takes at once; what is larger is kept as it is.
+/// The maximum input of LZ4; larger tensors are stored as they are.
 pub(super) const LZ4_BYTES_MAX: usize = 0x7e00_0000;
 
 /// How many numbers pco looks at together. What it makes of them depends on none before.

@@ -1,6 +1,6 @@
-//! Bounded loss: floating point numbers with fewer bits that mean something, so that what follows has less to keep.
+//! Bounded loss: rounds floating point numbers to fewer significant bits, so that lossless compression has less to store.
 //!
-//! Infinities and NaNs stay what they are, a finite number stays finite, and zero keeps its sign.
+//! Infinities and NaNs do not change, a finite number stays finite, and zero keeps its sign.
 
 use super::Loss;
 use super::bits::Bits;
@@ -33,7 +33,7 @@ impl ErrorBound {
     }
 }
 
-/// What is kept of the elements in `data`.
+/// The elements of `data` after rounding.
 pub(super) fn apply(loss: Loss, data: &[u8], dtype: DType) -> Result<Vec<u8>> {
     if loss == Loss::Bfloat16 {
         let mut out = memory::zeroed(data.len() / 2)?;
@@ -72,14 +72,14 @@ fn bfloat16(bits: u32) -> u16 {
     let upper = (bits >> 16) as u16;
     let number = f32::from_bits(bits);
     if number.is_nan() {
-        // What says that it is none may be in the lower half.
+        // The nonzero bits of a NaN may be in the lower half.
         return if upper.trailing_zeros() >= 7 { upper | QUIET } else { upper };
     }
     if number.is_infinite() {
         return upper;
     }
     let rounded = (bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16) as u16;
-    // The largest stays finite, which is within the bound, too.
+    // The largest number stays finite, which is also within the bound.
     if rounded & 0x7fff > LARGEST { upper & 0x8000 | LARGEST } else { rounded }
 }
 
@@ -115,7 +115,7 @@ fn step_exponent(bound: f64) -> i32 {
 
 fn absolute_f64(number: f64, step: i32) -> f64 {
     let steps = scaled(number, -step);
-    // From 2^52 on all numbers are whole: it is a multiple already.
+    // From 2^52 on all numbers are integers: it is a multiple already.
     if steps.is_nan() || steps.abs() >= 4_503_599_627_370_496.0 {
         return number;
     }
@@ -129,7 +129,7 @@ fn absolute_f32(number: f32, step: i32) -> f32 {
     if rounded.is_finite() { rounded } else { number }
 }
 
-/// How many bits of a significand are kept, besides the first: as few as keep the bound.
+/// How many bits of a significand to retain in addition to the first: as few as the bound allows.
 fn kept_bits(bound: f64) -> u32 {
     (-exponent_of(bound) - 1).max(0) as u32
 }

@@ -1,4 +1,4 @@
-//! Tensors made smaller, each by itself, in ways that know what an element is.
+//! Compression of tensors, each by itself, by encodings that know the element type.
 //!
 //! ```text
 //! scheme     1 byte    bits 0-2: 0 plain, 1 zstd, 2 lz4, 3 pco, 4 bitpack, 5 sparse, 6 sparse by a mask, 7 rle
@@ -11,8 +11,8 @@
 //! checksum   4 bytes   CRC-32C of all before it, little endian
 //! ```
 //!
-//! `docs/formats/tensors.md` is the normative page. A value says what it is, so that it is read without its encoding's name; a reader
-//! that knows what it should be compares.
+//! `docs/formats/tensors.md` is the normative page. A value describes itself, so that it is decoded without the name of its encoding; a reader
+//! that knows the expected spec compares it.
 //!
 //! ```
 //! use forebay_codec::tensor_encoding::{EncodedTensor, TensorDecoder, TensorEncoding, encode_tensor};
@@ -24,7 +24,7 @@
 //! let bytes = encode_tensor(tensor.view(), &encoding)?;
 //! assert!(bytes.len() < tensor.data().len() / 2);
 //!
-//! // Open it, see what it will be, and decode it into a buffer of our own.
+//! // Open it, get the spec of the result, and decode it into a buffer of our own.
 //! let value = EncodedTensor::open(&bytes)?;
 //! let mut buffer = vec![0; value.spec().bytes()];
 //! TensorDecoder::new().decode_into(&value, TensorMut { spec: value.spec(), data: &mut buffer })?;
@@ -33,9 +33,9 @@
 //! ```
 //!
 //! # Limits
-//! What [`EncodedTensor::open`] takes is a slice and nothing else. The tensor's memory is the caller's, who sees its spec first; beside it decoding
-//! takes [`EncodedTensor::working_bytes`], a context of the libraries of less than 1 MiB, and for a pco that was made by someone who
-//! means harm a window of up to 256 MiB.
+//! [`EncodedTensor::open`] allocates nothing. The memory of the tensor is the caller's, who sees its spec first. In addition, decoding
+//! takes [`EncodedTensor::working_bytes`], a library context of less than 1 MiB, and for a malicious pco payload
+//! a window of up to 256 MiB.
 
 mod bits;
 mod decode;
@@ -56,7 +56,7 @@ pub use value::EncodedTensor;
 
 use crate::tensor::DType;
 
-/// How a tensor is encoded: what is lost, if anything, and the scheme of what is kept.
+/// How a tensor is encoded: the loss, if any, and the lossless scheme.
 ///
 /// Made from its name (`shuffle-zstd-3`, `bfloat16-delta-lz4`), which is how strategies and manifests have it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -76,7 +76,7 @@ enum Loss {
     Relative(f64),
 }
 
-/// The scheme of what is kept.
+/// The lossless scheme.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scheme {
     /// The elements as they are, which makes sense after a loss only.

@@ -10,7 +10,7 @@
 //!             | "lz4" [ "-fast-" 1 … 65537 | "-hc-" 2 … 12 ]                      (fast-1)
 //! ```
 //!
-//! Without a loss, a compressor needs a filter: by itself it is a compression of records.
+//! Without a loss, a compressor needs a filter: without one it is a compression of records.
 
 use std::fmt;
 use std::ops::RangeInclusive;

@@ -12,7 +12,7 @@ use super::bits::{Bits, Cursor, FORMAT, write_varint};
 use crate::error::{Error, Result};
 use crate::memory;
 
-/// A pair of counts takes two bytes for the most part: fewer zeros than this many bytes among others are kept as they are.
+/// A pair of counts takes two bytes for the most part: shorter runs of zero bytes are stored as they are.
 const ZERO_BYTES_MIN: usize = 3;
 
 pub(super) fn count_zeros<T: Bits>(data: &[u8]) -> Result<Vec<u8>> {

@@ -4,7 +4,7 @@ use super::bits::{Cursor, FORMAT, write_varint};
 use crate::error::{Error, Result};
 use crate::tensor::{DType, RANK_MAX, Shape, TensorSpec};
 
-/// How the elements lie in the payload.
+/// The layout of the elements in the payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stored {
     Plain,
@@ -129,7 +129,7 @@ impl Head {
         }
     }
 
-    /// Whether a payload of so many bytes can give the elements, as far as that is known without a look at it.
+    /// Whether a payload of that many bytes can contain the elements, as far as that is known without reading it.
     fn may_come_of(&self, payload_bytes: usize) -> bool {
         let bytes = self.stored_bytes();
         let elements = self.spec.shape.elements();
@@ -177,11 +177,11 @@ impl<'a> EncodedTensor<'a> {
         self.head.spec
     }
 
-    /// How many bytes decoding takes beside the tensor.
+    /// The bytes that decoding takes in addition to the tensor.
     pub fn working_bytes(&self) -> usize {
         let Head { shuffle, bfloat16, stored, .. } = self.head;
         let buffers = usize::from(shuffle) + usize::from(bfloat16 && stored != Stored::Plain);
-        // A slot that is not aligned for its elements: pco writes beside it.
+        // If the slot is not aligned for its elements, pco writes to a separate buffer.
         let buffers = buffers + usize::from(stored == Stored::Pco);
         self.head.stored_bytes().saturating_mul(buffers)
     }

@@ -1,6 +1,6 @@
-//! Added tokens: texts that are a token wherever they stand.
+//! Added tokens: strings that are a token wherever they occur.
 
-/// A token and the text it stands for.
+/// A token and its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct AddedToken {
     pub(super) id: u32,

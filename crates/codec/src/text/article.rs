@@ -16,7 +16,7 @@ pub struct ArticleLimits {
     pub max_bytes: usize,
     /// The most nodes (elements, texts, comments) that the parser may make of it.
     pub nodes_max: usize,
-    /// How deep elements may lie in each other. Browsers stop at 512.
+    /// The maximum nesting depth of elements. Browsers stop at 512.
     pub depth_max: usize,
 }
 
@@ -44,12 +44,12 @@ pub fn article_text(page: &[u8], declared: Option<&str>, limits: &ArticleLimits)
     let article = Readability::with_document(document, None, Some(config)).and_then(|mut page| page.parse());
     match article {
         Ok(article) if !article.text_content.trim().is_empty() => Ok(article.text_content.trim().to_owned()),
-        // The search has taken the document apart, so it is parsed again.
+        // The search has modified the document, so it is parsed again.
         _ => Ok(visible_text(&guard::parse(&html, limits)?)),
     }
 }
 
-/// NUL has no place in text, and C strings downstream would end there.
+/// NUL does not belong in text, and C strings downstream would end there.
 fn without_nul(html: Cow<'_, str>) -> Cow<'_, str> {
     if html.contains('\0') { Cow::Owned(html.replace('\0', "")) } else { html }
 }

@@ -1,4 +1,4 @@
-//! Tokenizers of bytes: GPT-2's two files, tiktoken's one, and none at all.
+//! Byte-level tokenizers: GPT-2's two files, tiktoken's one, and no file.
 
 use std::collections::HashMap;
 
@@ -154,7 +154,7 @@ pub(super) fn byte_tokens(format: &'static str, tokens: &Tokens) -> Result<Box<[
     let mut ids = Box::new([0; 256]);
     for (byte, id) in ids.iter_mut().enumerate() {
         let found = tokens.by_bytes.get(&[byte as u8][..]);
-        *id = *found.ok_or_else(|| Error::format(format, format!("no token stands for the byte `{byte:#04x}`")))?;
+        *id = *found.ok_or_else(|| Error::format(format, format!("there is no token for the byte `{byte:#04x}`")))?;
     }
     Ok(ids)
 }

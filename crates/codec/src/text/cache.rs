@@ -17,10 +17,10 @@ struct Entry {
     count: u32,
 }
 
-/// As many entries as fill three quarters of a megabyte, which most cores hold in a cache of their own.
+/// As many entries as fill three quarters of a megabyte, which fits into the private cache of most cores.
 const ENTRIES: usize = 1 << 14;
 
-/// A table without chains: a word takes the place of whichever was there. It takes no memory until it is used.
+/// A direct-mapped table: a word replaces the previous one in its slot. It takes no memory until it is used.
 #[derive(Default)]
 pub(super) struct WordCache {
     entries: Vec<Entry>,

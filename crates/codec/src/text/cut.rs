@@ -6,7 +6,7 @@ use super::split::Pattern;
 /// SentencePiece's sign for a space.
 pub(super) const SPACE_SIGN: char = '\u{2581}';
 
-/// One way to cut. What one leaves whole the next may cut further.
+/// One way to split. The pieces of one may be split further by the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cut {
     /// A pattern of GPT-2's kind.

@@ -50,13 +50,13 @@ pub(super) fn parse(html: &str, limits: &ArticleLimits) -> Result<Document> {
     Ok(watched.document)
 }
 
-/// A document that counts its nodes and knows how deep they lie.
+/// A document that counts its nodes and tracks their depth.
 #[derive(Default)]
 struct Watched {
     document: Document,
     depths: RefCell<HashMap<NodeId, u32>>,
     depth_max: Cell<u32>,
-    /// Text on its way to its position. An entity comes by itself, so a text of entities comes in thousands of parts.
+    /// Text that is being collected. Each entity arrives separately, so a text of entities arrives in thousands of parts.
     text: RefCell<Option<(Position, String)>>,
     /// What escaping the texts so far will cost.
     escaped_bytes: Cell<u64>,

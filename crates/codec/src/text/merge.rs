@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use super::pairs::{Merge, Pairs};
 
-/// Up to so many symbols a scan for the lowest rank beats a heap; beyond, the scan's cost would grow with the square.
+/// Up to this many symbols, a scan for the lowest rank is faster than a heap; beyond, its cost would grow quadratically.
 const SCAN_MAX: usize = 96;
 
 const NEVER: Merge = Merge { rank: u32::MAX, id: u32::MAX };

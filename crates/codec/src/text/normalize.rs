@@ -59,7 +59,7 @@ pub(super) enum Form {
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the file's own")]
 pub(super) struct SentencePiece {
     pub(super) charsmap: Option<Charsmap>,
-    /// Symbols that are kept as they are.
+    /// Symbols that are left unchanged.
     pub(super) kept: AddedTokens,
     pub(super) space_before: bool,
     pub(super) space_as_suffix: bool,
@@ -78,7 +78,7 @@ impl Normalizer {
         self.changes.is_empty()
     }
 
-    /// `text` after all changes; `first` says whether the whole text begins here.
+    /// `text` after all changes; `first` says whether this is the start of the entire text.
     pub(super) fn apply<'a>(&self, text: &'a str, first: bool, scratch: &'a mut NormalizeScratch) -> &'a str {
         let mut now = Cow::Borrowed(text);
         for change in &self.changes {
@@ -163,7 +163,7 @@ fn replace_space_runs(text: &str, to: &str) -> String {
     out
 }
 
-/// Hugging Face looks up whole graphemes of up to five bytes, then single characters, and takes the shortest match of each.
+/// Hugging Face looks up complete graphemes of up to five bytes, then single characters, and takes the shortest match of each.
 fn by_graphemes(charsmap: &Charsmap, text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for grapheme in text.graphemes(true) {

@@ -27,7 +27,7 @@ impl Pairs {
         Self { slots: vec![EMPTY; slots], mask: slots - 1, len: 0 }
     }
 
-    /// Adds a pair, unless it is there already: the first of two wins, as it has the lower rank.
+    /// Adds a pair unless it exists: the first of two wins, as it has the lower rank.
     pub(super) fn insert(&mut self, left: u32, right: u32, merge: Merge) -> bool {
         if (self.len + 1) * 2 > self.slots.len() {
             let mut larger = Self::with_capacity(self.slots.len());

@@ -10,7 +10,7 @@ use super::classes::{Class, Classes};
 pub enum Pattern {
     /// GPT-2, and most that came until 2022.
     Gpt2,
-    /// Like OpenAI's `cl100k_base` and Llama 3, with at most so many digits in a word (3 there, 1 in Qwen 2).
+    /// Like OpenAI's `cl100k_base` and Llama 3, with at most that many digits in a word (3 there, 1 in Qwen 2).
     Cl100k {
         /// The most digits in a word.
         digits_max: u8,

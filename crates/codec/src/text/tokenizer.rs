@@ -31,7 +31,7 @@ pub struct Tokenizer {
 /// What a tokenizer is put together from.
 #[derive(Debug, Clone)]
 pub(super) struct Parts {
-    /// Tokens that stand in the text as they are, looked for before anything else is done.
+    /// Tokens that are matched in the text literally, before anything else is done.
     pub(super) added: AddedTokens,
     pub(super) normalizer: Normalizer,
     /// The same, looked for when the text has been normalized.
@@ -43,7 +43,7 @@ pub(super) struct Parts {
     pub(super) tokens: Tokens,
     /// The unknown token, if those that follow each other become one, even across words.
     pub(super) join_unknown: Option<u32>,
-    /// Whether a space was put before the text, to be taken off again by [`Tokenizer::decode`].
+    /// Whether a space is put before the text, which [`Tokenizer::decode`] removes.
     pub(super) space_before: bool,
 }
 
@@ -52,7 +52,7 @@ pub(super) enum Model {
     Pairs {
         start: Start,
         pairs: Pairs,
-        /// Whether a word that is a token is taken as it is, whatever the merges say.
+        /// Whether a word that is a token is used as it is, regardless of the merges.
         whole_words: bool,
     },
     Unigram {
@@ -79,7 +79,7 @@ pub(super) enum Start {
     },
 }
 
-/// The bytes that each token stands for, and its name in the vocabulary.
+/// The bytes of each token, and its name in the vocabulary.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Tokens {
     pub(super) bytes: Vec<Box<[u8]>>,

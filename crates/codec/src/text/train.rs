@@ -27,7 +27,7 @@ impl Tokenizer {
             Pattern::Gpt2.words(text, |start, end| *counts.entry(&text.as_bytes()[start..end]).or_default() += 1);
         }
         let mut training = Training::default();
-        // A longer word is a run of signs, from which nothing is to be learned.
+        // A longer word is a run of symbols, from which there is nothing to learn.
         for (word, count) in counts.into_iter().filter(|(word, _)| word.len() <= TOKEN_BYTES_MAX) {
             training.add(word.iter().map(|&byte| u32::from(byte)).collect(), count);
         }

@@ -100,7 +100,7 @@ impl Unigram {
         }
     }
 
-    /// Cuts `word`, leaving the pieces in `scratch`. Characters that no piece covers come out as the unknown, each by itself.
+    /// Splits `word`, leaving the pieces in `scratch`. Characters that no piece covers become the unknown token, one each.
     pub(super) fn cut(&self, word: &str, scratch: &mut UnigramScratch) {
         let bytes = word.as_bytes();
         scratch.best.clear();

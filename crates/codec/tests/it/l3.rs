@@ -73,7 +73,11 @@ fn every_prefix_says_that_it_is_truncated() {
                 let options = DecodeOptions { allow_truncated, ..as_stored() };
                 let error = decoder.decode(&file[..length], &options).unwrap_err();
                 assert!(error.is_truncated(), "{mode:?} cut at {length}: {error}");
-                assert!(error.to_string().ends_with("hint: copy or make the file again: an L3 is whole or nothing"));
+                assert!(
+                    error
+                        .to_string()
+                        .ends_with("hint: copy or create the file again: an L3 cannot be decoded partially")
+                );
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Tests of the public interface, on generated pictures and, where they are present, on real files.
+//! Tests of the public interface, on generated images and, where they are present, on real files.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stderr,

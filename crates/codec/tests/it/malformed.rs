@@ -11,7 +11,7 @@ use crate::allocation::peak_bytes;
 use crate::data;
 use crate::pictures::spec_of;
 
-/// The folders of pictures; the others hold audio and bare deflate streams.
+/// The folders of images; the others hold audio and bare deflate streams.
 const FOLDERS: [&str; 12] = [
     "go-fuzz-gif",
     "go-fuzz-jpeg",

@@ -11,14 +11,14 @@ use crate::data;
 use crate::pictures::{encodings, picture};
 use crate::variants;
 
-/// The folders whose every picture is compared.
+/// The folders whose every image is compared.
 const FOLDERS: [&str; 7] =
     ["codec", "kodak", "images-jpeg", "images-jpeg-large", "images-png-hd", "images-png-neverjpeg", "images-png-512"];
 
 /// Pillow brings another version of libjpeg-turbo: its color conversion may round differently by one or two levels.
 const JPEG_DIFFERENCE_MAX: u8 = 2;
 
-/// One picture as the oracle decoded it, or why it did not.
+/// One image as the oracle decoded it, or why it did not.
 struct Record {
     shape: [usize; 3],
     sample_bytes: usize,
@@ -57,7 +57,7 @@ impl Oracle {
         Some(Self { child, output })
     }
 
-    /// The picture as upright 8-bit RGB and as stored.
+    /// The image as upright 8-bit RGB and as stored.
     fn decode(&mut self, path: &Path) -> [Record; 2] {
         writeln!(self.child.stdin.as_mut().unwrap(), "{}", path.display()).unwrap();
         [self.record(), self.record()]

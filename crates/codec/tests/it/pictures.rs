@@ -1,4 +1,4 @@
-//! Generated pictures, and files made of them.
+//! Generated images, and files made of them.
 
 use forebay_codec::image::{
     DecodeOptions, Decoded, Decoder, EncodedImage, Encoding, Format, L3Mode, Orientation, PngEffort, Subsampling,
@@ -20,7 +20,7 @@ pub(crate) fn decode_reporting(
     decoder.decode_reporting(&EncodedImage::open(file)?.plan(options)?)
 }
 
-/// A picture of smooth color with some noise, the same for the same seed.
+/// An image of smooth color with some noise, the same for the same seed.
 pub(crate) fn picture(width: usize, height: usize, channels: usize, deep: bool, seed: u32) -> Tensor {
     let mut state = seed.wrapping_mul(2_654_435_761) | 1;
     let mut data = Vec::new();

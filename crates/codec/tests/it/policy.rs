@@ -126,7 +126,7 @@ fn bytes_between_the_segments_of_a_jpeg_are_skipped() {
     stray.extend_from_slice(b"stray\0bytes");
     stray.extend_from_slice(&good[first..]);
     assert_eq!(decoder.decode(&stray, &DecodeOptions::default()).unwrap(), expected);
-    // And they do not hide that the picture is cut off.
+    // And they do not hide that the image is cut off.
     let error = decoder.decode(&stray[..stray.len() - 40], &DecodeOptions::default()).unwrap_err();
     assert!(error.is_truncated(), "{error}");
 }

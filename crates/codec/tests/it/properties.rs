@@ -26,7 +26,7 @@ fn crop(whole: &Tensor, region: Region) -> Vec<u8> {
         .collect()
 }
 
-/// The picture turned, pixel by pixel.
+/// The image turned, pixel by pixel.
 fn turn(whole: &Tensor, orientation: Orientation) -> Vec<u8> {
     let (height, width, channels) = whole.spec().as_picture().unwrap();
     let (new_width, _) = orientation.size(width, height);

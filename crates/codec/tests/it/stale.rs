@@ -11,7 +11,7 @@ use forebay_codec::{Error, Tensor, TensorMut};
 
 use crate::pictures::{crc32, encodings, has_orientation, picture, with_orientation};
 
-/// As in [`crate::pictures`], repeatable.
+/// As in [`crate::images`], repeatable.
 struct Random(u64);
 
 impl Random {
@@ -63,7 +63,7 @@ fn options() -> Vec<DecodeOptions> {
 /// Two decoders with other leftovers in their scratch memory.
 struct Pair {
     decoders: [Decoder; 2],
-    /// A picture all of 1 and one all of 0, that is decoded through the scratch memory and fills it.
+    /// An image all of 1 and one all of 0, that is decoded through the scratch memory and fills it.
     leftovers: [Vec<u8>; 2],
     gray: DecodeOptions,
     refused: usize,

@@ -308,7 +308,7 @@ fn damaged_files_say_what_is_wrong() {
         ("AA== x", "line `1` does not end with an id"),
         ("AA== 0\nAQ== 0", "line `2` repeats an id"),
         ("AA== 99999999999", "token id is `99999999999`"),
-        ("AA== 0", "no token stands for the byte `0x01`"),
+        ("AA== 0", "there is no token for the byte `0x01`"),
     ] {
         let error = Tokenizer::from_tiktoken(ranks.as_bytes(), Pattern::Gpt2).unwrap_err();
         assert!(error.to_string().contains(problem), "{error}");

@@ -82,7 +82,7 @@ fn a_harmless_oddity_changes_no_pixel() {
     }
 }
 
-/// Damage to the picture, which is an error whatever else is odd about the file.
+/// Damage to the image, which is an error whatever else is odd about the file.
 fn damaged(file: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
     let data = file.len() / 2;
     let mut zeros = file.to_vec();
@@ -146,7 +146,7 @@ fn a_fatal_error_after_a_warning_is_no_partial_picture() {
     }
 }
 
-/// The picture with each component in a scan of its own, made of three gray ones.
+/// The image with each component in a scan of its own, made of three gray ones.
 fn one_scan_a_component(planes: &[Tensor; 3]) -> Vec<u8> {
     let grays = planes.each_ref().map(|plane| encode(plane.view(), &jpeg(90, Subsampling::None, false)).unwrap());
     let frame = marker(&grays[0], 0xC0);
@@ -187,7 +187,7 @@ fn a_component_without_a_scan_is_missing_data() {
         let options = DecodeOptions { allow_truncated: true, ..DecodeOptions::default() };
         assert!(decode_reporting(&mut decoder, &cut, &options).unwrap().1.partial);
     }
-    // What comes after the first scan of a progressive picture refines it.
+    // What comes after the first scan of a progressive image refines it.
     let mut coarse = progressive[..first_ac].to_vec();
     coarse.extend([0xFF, 0xD9]);
     assert!(decoder.decode(&coarse, &DecodeOptions::default()).is_ok());
@@ -264,7 +264,7 @@ fn damage_above_or_in_a_region_is_found() {
     }
 }
 
-/// What only the end of a file shows is looked for, whichever part of the picture is wanted: of a file that is refused as a whole, a
+/// What only the end of a file shows is looked for, whichever part of the image is wanted: of a file that is refused as a whole, a
 /// region is refused, too, or its pixels are those of the valid picture.
 #[test]
 fn a_region_of_a_damaged_file_is_refused_or_right() {
@@ -338,7 +338,7 @@ fn a_segment_whose_marker_is_damaged_is_not_passed_over() {
     assert!(segments >= 5, "{segments}");
 }
 
-/// A progressive picture without its last scans is smoothed by libjpeg-turbo, across blocks that a part does not have.
+/// A progressive image without its last scans is smoothed by libjpeg-turbo, across blocks that a part does not have.
 #[test]
 fn a_part_of_a_progressive_picture_is_that_of_the_whole() {
     let file = encode(picture(150, 103, 3, false, 4).view(), &jpeg(90, Subsampling::Both, true)).unwrap();

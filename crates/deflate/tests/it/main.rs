@@ -10,7 +10,7 @@ use forebay_deflate::{Deflate, Error, Flush, Parameters, Strategy, Wrapper};
 const STRATEGIES: [Strategy; 5] =
     [Strategy::Default, Strategy::Filtered, Strategy::HuffmanOnly, Strategy::Rle, Strategy::Fixed];
 
-/// Rows of a picture as PNG's filters leave them: small differences, and runs.
+/// Rows of an image as filtered by PNG: small differences, and runs.
 fn residues() -> Vec<u8> {
     let mut state = 1_u32;
     let mut draw = || {
@@ -53,7 +53,7 @@ fn others_inflate_what_each_strategy_makes() {
     let mut distinct = sizes.clone();
     distinct.sort_unstable();
     distinct.dedup();
-    assert_eq!(distinct.len(), STRATEGIES.len(), "each strategy is one of its own: {sizes:?}");
+    assert_eq!(distinct.len(), STRATEGIES.len(), "the strategies differ: {sizes:?}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Samples that are there more than once: the same to the byte, or to the eye.
+//! Duplicate samples: byte-identical ones, and images that look alike.
 //!
 //! Samples are gone through from the one with the most pixels on. One whose bytes were there before is an exact duplicate; one whose perceptual hash differs from that of one
 //! that is kept in a few bits is a near duplicate of the nearest; all others are kept. So whatever is removed looks like something that stays, and of two
@@ -65,13 +65,13 @@ pub(super) fn find(
     })
 }
 
-/// A duplicate, and what it is one of.
+/// A duplicate, and the sample that it duplicates.
 struct Pair {
     of: u32,
     at: u32,
 }
 
-/// Every sample that is kept with its duplicates, and theirs.
+/// Every retained sample with its duplicates, and theirs.
 fn groups(facts: &[Facts], exact: &[Pair], near: &[Pair], key: impl Fn(u64) -> String) -> Vec<DuplicateGroup> {
     let kept_for: HashMap<u32, u32> = near.iter().map(|pair| (pair.at, pair.of)).collect();
     let mut members: HashMap<u32, Members> = HashMap::new();
@@ -97,14 +97,14 @@ fn groups(facts: &[Facts], exact: &[Pair], near: &[Pair], key: impl Fn(u64) -> S
     members.into_iter().map(group).collect()
 }
 
-/// The duplicates of a sample that is kept: copies, and those that look alike.
+/// The duplicates of a retained sample: copies, and those that look alike.
 #[derive(Default)]
 struct Members {
     exact: Vec<u32>,
     near: Vec<u32>,
 }
 
-/// The hashes that are kept, each found by any 16 bits of it.
+/// The hashes of retained samples, indexed by each quarter of 16 bits.
 struct SeenHashes {
     max_distance: u32,
     /// What the 16 bits of a hash may differ by.

@@ -37,7 +37,7 @@ pub(super) enum Kind {
     Image(Format),
     /// A tensor.
     Tensor,
-    /// Something else: a sound, a text, or an image that nobody would recognize.
+    /// Something else: audio, a text, or an unrecognizable image.
     Other,
 }
 
@@ -175,7 +175,7 @@ impl Look<'_> {
         let picture = EncodedImage::open(bytes).map_err(failed)?;
         let header = *picture.header();
         let plan = picture.plan(&DecodeOptions::default()).map_err(failed)?;
-        // Where it is encoded again, its pixels are there a second time, and what comes of them.
+        // If it is encoded again, a copy of its pixels and the result are in memory, too.
         let times = if self.encoding.is_some() { 3 } else { 1 };
         reserve(times * plan.spec().bytes() as u64 + plan.working_bytes() as u64).map_err(Problem::Other)?;
         let (pixels, _) = decoder.decode_reporting(&plan).map_err(failed)?;
@@ -217,7 +217,7 @@ impl Image {
     }
 }
 
-/// What is known of a tensor that is a picture.
+/// The facts of a tensor that is an image.
 fn of_pixels(tensor: &Tensor) -> Option<Image> {
     let view: TensorView<'_> = tensor.view();
     let (height, width, channels) = view.spec.as_picture().filter(|_| view.spec.dtype == DType::U8)?;

@@ -1,4 +1,4 @@
-//! The progressive records of a chunk, held until all of them are there: group by group they are written.
+//! The progressive records of a chunk, buffered until it is complete, and then written group by group.
 
 use crate::data::ScanLayout;
 
@@ -29,7 +29,7 @@ impl Chunk {
         self.bytes.len() as u64
     }
 
-    /// The records as they are to lie: the first group of each sample, then the second.
+    /// The records in their order in the shard: the first group of each sample, then the second.
     pub(super) fn records(&self) -> impl Iterator<Item = &[u8]> {
         let groups = self.layout.groups as usize;
         let order = (0..groups).flat_map(move |group| (group..self.ends.len()).step_by(groups));

@@ -35,14 +35,14 @@ impl Claim {
         Ok(Self { names, below: unfinished.map_or(0, |identity| identity.shards() as u64) })
     }
 
-    /// The names of those that are there: shards, and what lies beside them.
+    /// The names of existing files: shards, and their tables.
     pub(super) fn files(&self, output: &Folder) -> Result<Vec<String>> {
         let mut names = names_in(output)?;
         names.retain(|name| self.holds(name));
         Ok(names)
     }
 
-    /// An error if anything that is not ours lies where a build of so many shards would write.
+    /// An error if there is anything of someone else's where a build of that many shards would write.
     pub(super) fn refuse_others(&self, output: &Folder, shards: usize) -> Result<()> {
         let wanted = Self { below: shards as u64, ..Self::default() };
         let others = wanted.files(output)?.into_iter().find(|name| !self.holds(name));
@@ -66,7 +66,7 @@ impl Claim {
     }
 }
 
-/// The shard that a file belongs to, if it is called like one: itself, or what it lies beside.
+/// The shard that a file with such a name belongs to: itself, or the one that it is next to.
 fn shard_of(file: &str) -> &str {
     let whole = whole_name(file);
     BESIDE_SHARD.iter().find_map(|suffix| whole.strip_suffix(suffix)).unwrap_or(whole)
@@ -156,7 +156,7 @@ fn intact<T>(note: Result<Option<T>>) -> Result<Option<T>> {
     }
 }
 
-/// The names of what lies in a folder; a name that is no text is none of ours, and shows as something else.
+/// The names in a folder; a name that is not valid text is not ours, and is listed in an escaped form.
 pub(super) fn names_in(folder: &Folder) -> Result<Vec<String>> {
     Ok(folder.storage().entries(folder.path())?.iter().map(|entry| name_of(&entry.path)).collect())
 }
@@ -165,7 +165,7 @@ fn name_of(path: &Path) -> String {
     path.file_name().unwrap_or(OsStr::new("")).to_string_lossy().into_owned()
 }
 
-/// Removes what is called `name` in a folder, if it is there.
+/// Removes `name` from a folder, if it exists.
 pub(super) fn remove(folder: &Folder, name: &str) -> Result<()> {
     Ok(folder.storage().remove(&folder.file(name))?)
 }

@@ -1,7 +1,7 @@
 //! The dictionary that the records of a data set are compressed with, where its strategy says so.
 //!
 //! It is trained before any shard is written, on what the first samples of the listing become: so it depends on neither threads nor shards,
-//! and a build that goes on after a kill trains the same one again.
+//! and a build that is resumed after a kill trains the same one again.
 
 use std::sync::atomic::AtomicBool;
 

@@ -57,12 +57,12 @@ impl Identity {
         identity
     }
 
-    /// What is kept.
+    /// What is stored.
     pub(super) fn strategy(&self) -> &str {
         &self.strategy
     }
 
-    /// How many shards there are to be.
+    /// The number of shards to build.
     pub(super) fn shards(&self) -> usize {
         self.shards
     }
@@ -99,7 +99,7 @@ fn files_checksum(build: &Build) -> Result<String> {
         hash.update(&file.version.0.to_le_bytes());
     }
     for path in named_files(build.strategy.offline(&build.pipeline))? {
-        // These are files of this machine, wherever the samples lie.
+        // These are files of this machine, wherever the samples are.
         let found = LocalStorage::buffered().status(&path)?;
         let found = found.ok_or_else(|| Error::io("open", &path)(ErrorKind::NotFound.into()))?;
         hash.update(&found.bytes.to_le_bytes());

@@ -44,7 +44,7 @@ const NOTE_BYTES_MAX: u64 = 1 << 30;
 /// What to do where something else of ours is in the folder.
 const REPLACE: &str = "choose another folder, or pass --overwrite to replace what Forebay built there";
 
-/// A shard that is whole.
+/// A finished shard.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ShardDone {
     pub(super) entry: ShardEntry,
@@ -59,13 +59,13 @@ pub(super) struct Journal {
     folder: Folder,
     identity: Identity,
     on_error: OnError,
-    /// Held as long as the build runs, where it is one of its own: parts of a build share the folder.
+    /// Held as long as the build runs, unless it is a part: parts of a build share the folder.
     lock: Option<Lock>,
 }
 
 /// What was found in the folder.
 pub(super) enum Opened {
-    /// The same data set, whole.
+    /// The same data set, finished.
     Finished(Box<Manifest>),
     /// Nothing, or some of it.
     Unfinished(Box<Journal>),
@@ -106,7 +106,7 @@ impl Journal {
         }
     }
 
-    /// Joins the build of this identity that was prepared in the folder `output`, beside others who may do so.
+    /// Joins the build of this identity that was prepared in the folder `output`, possibly along with others.
     pub(super) fn join(output: Folder, identity: Identity, on_error: OnError) -> Result<Self> {
         let folder = output.folder(JOURNAL_FOLDER);
         match read_sealed::<Identity>(&folder, BUILD_FILE)? {
@@ -159,7 +159,7 @@ impl Journal {
         match found? {
             None => {
                 Claim::default().refuse_others(&self.output, self.identity.shards())?;
-                // Of two builds of different data sets that find the folder empty at the same time, one goes on.
+                // Of two builds of different data sets that find the folder empty at the same time, one continues.
                 let path = self.folder.file(BUILD_FILE);
                 if self.folder.storage().write_new(&path, &seal(&self.identity))? {
                     return Ok(Found::Unfinished);
@@ -191,7 +191,7 @@ impl Journal {
         self.remove_replaced()
     }
 
-    /// Removes what is being replaced; whoever was killed while doing so left the rest to us.
+    /// Removes what is being replaced, including what a killed process left of it.
     fn remove_replaced(&self) -> Result<()> {
         let named: HashSet<String> = read_json(&self.folder, REPLACED_FILE)?.unwrap_or_default();
         let claimed = Claim::of(&self.output, &self.folder)?.files(&self.output)?;
@@ -272,7 +272,7 @@ impl Journal {
         }
     }
 
-    /// Notes that shard number `shard` is whole.
+    /// Records that shard number `shard` is finished.
     pub(super) fn note(&self, shard: usize, done: &ShardDone) -> Result<()> {
         let name = note_name(shard, &self.identity);
         if self.lock.is_some() {
@@ -312,7 +312,7 @@ impl Journal {
         Ok(if self.lock.is_some() { storage.create(path)? } else { storage.create_shared(path)? })
     }
 
-    /// Writes a whole file of the data set.
+    /// Writes a file of the data set.
     pub(super) fn write(&self, path: &Path, content: &[u8]) -> Result<()> {
         let mut upload = self.create(path)?;
         upload.write_all(content).map_err(Error::io("write", path))?;
@@ -324,7 +324,7 @@ impl Journal {
         write_json(&self.folder, COMMAND_FILE, resume)
     }
 
-    /// Writes the manifest: from now on the data set is whole. What the storage took and lost again is found before that, so that the next
+    /// Writes the manifest: from now on the data set is complete. Files that the storage accepted and lost are detected before that, so that the next
     /// run writes it again.
     pub(super) fn finish(&self, manifest: &Manifest) -> Result<()> {
         for shard in &manifest.shards {
@@ -344,14 +344,14 @@ impl Journal {
         self.remove()
     }
 
-    /// That a file which was written is there, with as many bytes as were written.
+    /// Checks that a file exists with as many bytes as were written.
     fn check_there(&self, path: &Path, bytes: Option<u64>) -> Result<()> {
         let problem = match self.output.storage().status(path)? {
             None => "was written, but is not there",
             Some(found) if bytes.is_some_and(|bytes| bytes != found.bytes) => "has another size than was written",
             Some(_) => return Ok(()),
         };
-        let problem = format!("{problem}\nhint: run the same command again: what is whole is kept");
+        let problem = format!("{problem}\nhint: run the same command again: finished shards are kept");
         Err(Error::Format { path: path.to_owned(), problem })
     }
 

@@ -1,7 +1,7 @@
 //! Building a data set in several formats: each is a data set by itself, of the samples that are its own.
 //!
-//! Which sample is in which format follows from the seed, and every class has as much of each format as its share. A build that was interrupted goes on
-//! with the format that it was at, as any build does; the manifest of the mix is written when all of them are whole.
+//! The format of each sample follows from the seed, and every class has each format in proportion to its share. An interrupted build resumes
+//! with the format where it was, as any build does; the manifest of the mix is written when all of them are complete.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ pub struct MixReport {
 }
 
 impl MixBuild {
-    /// Builds the data set in the folder `output`, or goes on with a build that was interrupted there. The shards that `options` asks for are shared
+    /// Builds the data set in the folder `output`, or resumes a build that was interrupted there. The shards that `options` asks for are shared
     /// by the formats.
     pub fn run(&self, output: impl Into<Folder>, options: &BuildOptions, progress: &dyn Progress) -> Result<MixReport> {
         let output = output.into();
@@ -118,7 +118,7 @@ impl MixBuild {
         if let Some(at) = counts.iter().position(|count| *count == 0) {
             return Err(Error::Usage {
                 problem: format!(
-                    "the share of `{}` is so small that none of {} samples is kept in it",
+                    "the share of `{}` is so small that none of {} samples gets this format",
                     self.formats[at].0,
                     self.listing.len()
                 ),
@@ -186,7 +186,7 @@ fn note_lost(lost: &mut [bool], assigned: &[usize], format: usize, shards: &[Sha
     Ok(())
 }
 
-/// How many of `samples` each share is: whole numbers, the largest remainders rounded up.
+/// How many of `samples` each share is: integers, the largest remainders rounded up.
 fn apportion(shares: &[f64], samples: u64) -> Vec<u64> {
     let exact: Vec<f64> = shares.iter().map(|share| share * samples as f64).collect();
     let mut counts: Vec<u64> = exact.iter().map(|exact| exact.floor() as u64).collect();
@@ -246,7 +246,7 @@ fn prepare(output: &Folder, identity: &str, parts: &[(Build, BuildOptions)], opt
         return taken(&format!("`{name}`, which is of another mix"), REPLACE);
     }
     if options.overwrite {
-        // From now on it is not whole.
+        // From now on it is incomplete.
         remove(output, MIX_FILE)?;
         for name in left_over {
             clear(&output.folder(name), &parts[0], options)?;

@@ -1,7 +1,7 @@
 //! Building: the offline part of a strategy, written once as shards.
 //!
-//! A build can be killed at any moment and run again: a shard has its name once it is whole, and only then it is noted in the journal; the manifest is written last. A sample always goes into the same shard, so the shards
-//! that are done are kept (once every byte of them was found to be what was written), and what comes out is the same to the byte as from a build that was never stopped.
+//! A build can be killed at any moment and run again: a shard gets its name once it is complete, and only then is it recorded in the journal; the manifest is written last. A sample always goes into the same shard, so finished shards
+//! are reused (after their checksums were verified), and the result is byte-identical to that of a build that was never stopped.
 
 mod chunk;
 mod claim;
@@ -49,7 +49,7 @@ pub use unfinished::{Resume, Unfinished};
 pub struct Build {
     /// The pipeline.
     pub pipeline: Pipeline,
-    /// What is done once, and how it is kept; not `unprocessed`, which has nothing to build.
+    /// The offline steps and the storage format; not `unprocessed`, which has nothing to build.
     pub strategy: Strategy,
     /// The samples.
     pub listing: Arc<Listing>,
@@ -68,7 +68,7 @@ pub struct BuildOptions {
     pub on_error: OnError,
     /// Whether a data set, or an unfinished build of something else, that is in the folder already is replaced.
     pub overwrite: bool,
-    /// How to go on with it, for whoever finds it unfinished.
+    /// How to resume it, for an unfinished build.
     pub resume: Option<Resume>,
     /// The memory budget: how many bytes the samples at work may take together.
     pub memory_bytes: u64,
@@ -101,7 +101,7 @@ pub fn default_shards(samples: u64, threads: usize, bytes_per_sample: Option<f64
 }
 
 impl Build {
-    /// Builds the data set in the folder `output`, or goes on with a build that was interrupted there.
+    /// Builds the data set in the folder `output`, or resumes a build that was interrupted there.
     pub fn run(
         &self,
         output: impl Into<Folder>,

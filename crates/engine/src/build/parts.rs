@@ -3,8 +3,8 @@
 //! A shard is an extent of the listing, and its bytes follow from what is built: so any machine may build any shard, at any time, twice or at the
 //! same time as another. [`Build::prepare`] writes the listing down, which all read then. [`Build::run_part`] builds some of the shards and leaves
 //! a note for each, which only the first can leave: who comes later and finds the same there is done, and who finds another is told so.
-//! [`Build::finish`] looks whether all notes are there and writes the manifest. There are no locks and nobody in charge. If somebody else finishes
-//! the build meanwhile, the manifest is there, and that is success. If somebody prepares another build in the folder meanwhile, that is an error, and
+//! [`Build::finish`] looks whether all notes are there and writes the manifest. There are no locks and no coordinator. If another process finishes
+//! the build in the meantime, the manifest exists, and that is success. If another build is prepared in the folder in the meantime, that is an error, and
 //! nothing that was written counts (`journal.rs`).
 
 use std::collections::HashSet;
@@ -62,12 +62,12 @@ impl std::fmt::Display for Part {
     }
 }
 
-/// A build that was prepared, for whoever runs a part of it.
+/// A prepared build, for running a part of it.
 #[derive(Debug)]
 pub struct Prepared {
     /// The samples as they were listed then.
     pub listing: Listing,
-    /// How many shards there are to be.
+    /// The number of shards to build.
     pub shards: usize,
 }
 
@@ -87,7 +87,7 @@ pub struct PartReport {
 }
 
 impl Prepared {
-    /// The build that was prepared in the folder `output`, of files that lie in `root`; `None` where the data set is finished already.
+    /// The build that was prepared in the folder `output`, of the files in `root`; `None` if the data set is finished already.
     pub fn find(
         output: impl Into<Folder>,
         source: &Source,
@@ -116,7 +116,7 @@ impl Prepared {
     }
 }
 
-/// The manifest in `output`, if the data set of this identity is whole there.
+/// The manifest in `output`, if it has the complete data set of this identity.
 fn whole(output: &Folder, identity: &Identity) -> Option<Manifest> {
     let manifest = Dataset::open(output.clone()).ok()?.manifest().clone();
     (manifest.identity == identity.digest).then_some(manifest)

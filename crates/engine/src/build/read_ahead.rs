@@ -9,7 +9,7 @@ use crate::data::{Content, SourceReader};
 use crate::error::{Error, Result};
 use crate::sync::{Condvar, Mutex};
 
-/// What is read of the samples of one shard before they are worked on. Samples are taken in order.
+/// Reads the samples of one shard ahead of processing. Samples are consumed in order.
 pub(super) struct ReadAhead {
     reader: Arc<SourceReader>,
     /// No more bytes than this are read ahead of the sample that is wanted next.
@@ -21,7 +21,7 @@ pub(super) struct ReadAhead {
 struct State {
     /// What is not begun yet.
     left: Range<usize>,
-    /// The sample that is wanted next: it is read whatever it takes.
+    /// The next sample: it is read regardless of its memory.
     wanted: usize,
     ready: BTreeMap<usize, Result<Content>>,
     /// What samples take that are ready or being read.
@@ -29,7 +29,7 @@ struct State {
     stopped: bool,
 }
 
-/// Ends the reading when it is dropped, whatever happened.
+/// Ends the reading when it is dropped, also after an error.
 pub(super) struct Stops<'a>(&'a ReadAhead);
 
 impl Drop for Stops<'_> {
@@ -53,7 +53,7 @@ impl ReadAhead {
     /// A reader: reads until there is no more.
     pub(super) fn read_all(&self) {
         while let Some(number) = self.next() {
-            // Somebody waits for it, whatever happens.
+            // The consumer waits for it in any case.
             let content = catch_unwind(AssertUnwindSafe(|| self.reader.read(number)));
             let content = content.unwrap_or_else(|panic| Err(Error::panicked(&*panic)));
             self.state.lock().ready.insert(number, content);
@@ -79,7 +79,7 @@ impl ReadAhead {
         }
     }
 
-    /// What was read of sample number `number`, the one after the last that was taken.
+    /// What was read of sample number `number`, the one after the last that was consumed.
     pub(super) fn take(&self, number: usize) -> Result<Content> {
         let mut state = self.state.lock();
         state.wanted = number;

@@ -29,7 +29,7 @@ pub(crate) struct Recode {
     source: Shards,
     strategy: Strategy,
     encoding: Encoding,
-    /// How many images were encoded, and how many stayed as they were.
+    /// How many images were encoded, and how many were copied.
     pub(crate) encoded: AtomicU64,
     /// See `encoded`.
     pub(crate) copied: AtomicU64,
@@ -43,7 +43,7 @@ impl Recode {
         Ok(Self { dataset, source, strategy, encoding, encoded: AtomicU64::new(0), copied: AtomicU64::new(0) })
     }
 
-    /// Writes it into the folder `output`, or goes on with what was interrupted there. The number of shards stays.
+    /// Writes it into the folder `output`, or resumes what was interrupted there. The number of shards is the same.
     pub(crate) fn run(&self, output: Folder, options: &BuildOptions, progress: &dyn Progress) -> Result<BuildReport> {
         let shards = self.dataset.manifest().shards.len();
         let identity = Identity::recoded(self.dataset.manifest(), &self.strategy, &self.encoding.to_string());
@@ -123,7 +123,7 @@ impl Recode {
     }
 }
 
-/// How the data set is kept with its images as `encoding`.
+/// The strategy of the data set with its images as `encoding`.
 fn strategy(dataset: &Dataset, encoding: Encoding) -> Result<Strategy> {
     let (pipeline, kept) = (dataset.pipeline(), &dataset.manifest().strategy);
     let mut format = kept.format;
@@ -139,8 +139,8 @@ fn strategy(dataset: &Dataset, encoding: Encoding) -> Result<Strategy> {
         return Ok(kept.clone());
     }
     Err(Error::Usage {
-        problem: format!("`{}` keeps {}, which cannot be stored as {encoding}", kept, dataset.stored_schema()),
-        remedy: "recompress a data set that keeps images: files, or 8-bit pixels".to_owned(),
+        problem: format!("`{}` stores {}, which cannot be stored as {encoding}", kept, dataset.stored_schema()),
+        remedy: "recompress a data set that contains images: files, or 8-bit pixels".to_owned(),
     })
 }
 
@@ -162,7 +162,7 @@ struct ReadBlock {
 }
 
 impl Recoded<'_> {
-    /// The block that sample number `number` lies in.
+    /// The block that contains sample number `number`.
     fn block(&mut self, number: u64) -> Result<Block> {
         let (shard, _) = self.recode.dataset.locate(number);
         if self.shard != Some(shard) {
@@ -192,7 +192,7 @@ impl Recoded<'_> {
         content.map_err(|failed| *failed.error)
     }
 
-    /// The image in `bytes` as it is to be kept; `None` where it stays as it is.
+    /// The image in `bytes` as it will be stored; `None` if it is copied.
     fn encoded(&mut self, key: &str, bytes: &[u8], records: &mut Records<'_>) -> Result<Option<Vec<u8>>> {
         let wrong = |error: forebay_codec::Error| forebay_pipeline::Error::Step {
             key: key.to_owned(),

@@ -1,4 +1,4 @@
-//! What an interrupted build left: shards that are noted in the journal are kept if every byte of them is what was noted.
+//! Resumes an interrupted build: shards in the journal are reused if their bytes have the recorded checksums.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -56,7 +56,7 @@ pub(super) fn whole_shards(
     Ok(whole)
 }
 
-/// Whether a shard and what lies beside it are what `entry` says.
+/// Whether a shard and its tables match `entry`.
 fn is_whole(storage: &dyn Storage, path: &Path, entry: &ShardEntry, progress: &dyn Progress) -> Result<bool> {
     let tables = [(index_path(path), Some(&entry.index_xxh3)), (crc_path(path), Some(&entry.crc_xxh3))];
     let compressed = [(blocks_path(path), entry.blocks_xxh3.as_ref()), (sizes_path(path), entry.sizes_xxh3.as_ref())];

@@ -41,7 +41,7 @@ impl<E: Into<Error>> From<E> for Stopped {
     }
 }
 
-/// Where the records of shards come from. Samples have numbers, and neighbors lie in one shard.
+/// Where the records of shards come from. Samples are numbered, and neighbors are in one shard.
 pub(super) trait Origin {
     /// How many samples there are.
     fn len(&self) -> usize;
@@ -57,7 +57,7 @@ pub(super) trait Origin {
         None
     }
 
-    /// Reads a sample, and hands what is to be kept of it to `records`.
+    /// Reads a sample, and passes what will be stored of it to `records`.
     fn make(&mut self, number: usize, records: &mut Records<'_>) -> Result<()>;
 
     /// What is held of samples before, until there is more of them or the shard ends.
@@ -145,7 +145,7 @@ pub(super) struct ShardWriter<'a> {
 }
 
 impl<'a> ShardWriter<'a> {
-    /// A writer of what `build` makes, which has so many threads read ahead where each read waits long.
+    /// A writer of the records of `build`, with that many threads that read ahead if reads have a high latency.
     pub(super) fn new(
         build: &'a Build,
         readers: usize,
@@ -223,7 +223,7 @@ impl<'a> ShardWriter<'a> {
         Ok(done)
     }
 
-    /// Gives a shard its name, and those that belong beside it theirs.
+    /// Gives a shard and its tables their names.
     fn name(&self, shard: usize, path: &Path, written: Written, journal: &Journal) -> Result<ShardDone> {
         let Written { index, checksums, blocks, sizes, file, skipped, skipped_numbers, scans } = written;
         let write_table = |table: &Path, content: &[u8]| -> Result<String> {
@@ -340,14 +340,14 @@ impl<'a> ShardWriter<'a> {
         Ok(Written { index, checksums, blocks, sizes, file, skipped, skipped_numbers, scans })
     }
 
-    /// Adds what steps that work on whole shards still hold to the records of the last sample.
+    /// Adds what the steps of entire shards still hold to the records of the last sample.
     fn end_shard(&mut self) -> Result<()> {
         let done = self.origin.end_shard(&mut self.records);
         let failed = self.records.failure.take();
         done.and(failed.map_or(Ok(()), |error| Err(error.into())))
     }
 
-    /// How the progressive records of the samples `range` are to lie.
+    /// The layout of the progressive records of the samples `range`.
     fn scan_layout(&self, range: Range<usize>) -> ScanLayout {
         ScanLayout::of(range.len() as u64, range.map(|number| self.origin.bytes(number)).sum())
     }
@@ -365,7 +365,7 @@ impl<'a> ShardWriter<'a> {
     }
 }
 
-/// A shard that is whole but for its name, and what belongs beside it.
+/// A shard that is complete except for its name, and its tables.
 struct Written {
     index: Index,
     checksums: Checksums,
@@ -374,11 +374,11 @@ struct Written {
     file: HashingUpload,
     skipped: Vec<Skipped>,
     skipped_numbers: Vec<u64>,
-    /// How records lie, where they are progressive.
+    /// The layout of the records, if they are progressive.
     scans: Option<ScanLayout>,
 }
 
-/// Compresses records each by itself, and notes how long they were.
+/// Compresses records, each by itself, and records their lengths.
 struct CompressedRecords {
     compressor: RecordCompressor,
     sizes: Sizes,
@@ -503,8 +503,8 @@ impl<'a> Records<'a> {
     /// Adds a sample's record.
     fn add(&mut self, sample: &SampleView<'_>) -> std::result::Result<(), forebay_pipeline::Error> {
         let bytes: usize = sample.fields.iter().map(|(_, value)| value.bytes()).sum();
-        // A tensor that is encoded is there three times more at the most: filtered once, filtered again, and compressed.
-        // One that becomes progressive is there as coefficients, which take less than thirty times its bytes, and twice more.
+        // A tensor that is encoded takes up to three more copies: filtered once, filtered again, and compressed.
+        // An image that becomes progressive takes its coefficients, less than thirty times its bytes, and two more copies.
         let encoding_bytes = match (self.format.tensor_encoding, self.format.progressive) {
             (Some(_), _) => bytes.saturating_mul(3),
             (None, true) => bytes.saturating_mul(32),
@@ -545,7 +545,7 @@ pub(super) fn failed(key: &str, step: &str, source: StepError) -> forebay_pipeli
     forebay_pipeline::Error::Step { key: key.to_owned(), step: step.to_owned(), source: Box::new(source) }
 }
 
-/// A file whose checksum is taken as it is written.
+/// A file whose checksum is computed as it is written.
 struct HashingUpload {
     upload: Box<dyn Upload>,
     hash: Xxh3,

@@ -1,4 +1,4 @@
-//! A build that is not finished, for whoever finds it.
+//! Describes an unfinished build.
 
 use forebay_storage::{EntryKind, Folder};
 use serde::{Deserialize, Serialize};
@@ -21,11 +21,11 @@ pub struct Resume {
 /// What there is of a build that is not finished.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unfinished {
-    /// What it keeps.
+    /// What it stores.
     pub strategy: String,
     /// How many shards there will be.
     pub shards: usize,
-    /// How many are whole.
+    /// The number of finished ones.
     pub shards_done: usize,
     /// How many samples those have.
     pub samples_done: u64,

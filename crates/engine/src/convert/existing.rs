@@ -1,6 +1,6 @@
-//! What is there already, and whether it is what was asked for: only then it is kept.
+//! Existing outputs: they are reused only if they have the requested encoding.
 //!
-//! A folder of pictures says nowhere how they were encoded, and nothing is added to it that would: the pictures themselves do. The
+//! A folder of images has no record of how they were encoded, and none is added: the images themselves show it. The
 //! header of an L3 has its mode, and the tables of a JPEG its quality; of a PNG and a WebP the first and the last that are there are
 //! encoded once more and compared. (The last too: where an `overwrite` was stopped, the first are new and the last are old.)
 
@@ -17,7 +17,7 @@ use crate::progress::{Progress, while_wanted};
 use crate::sync::Mutex;
 use crate::threads::share;
 
-/// Refuses outputs that were not written with these options, before anything is written beside them.
+/// Refuses outputs that were not written with these options, before anything is written.
 pub(super) fn check(
     conversion: &Conversion,
     options: &ConvertOptions,
@@ -87,7 +87,7 @@ fn was_made(pair: &Pair, encoding: Encoding, storage: &dyn Storage) -> Result<Ma
     })
 }
 
-/// Whether the output has the bytes that its picture gives now. Of a picture that cannot be read nothing is known: it is kept.
+/// Whether the output has the bytes that encoding its image gives now. If the image cannot be read, that is unknown, and it is reused.
 fn is_what_comes_of_it(pair: &Pair, worker: &mut Worker<'_>) -> Result<bool> {
     let Ok(file) = worker.encoded(pair) else { return Ok(true) };
     let there = worker.storage().read_file(&pair.output, FILE_BYTES_MAX)?;
@@ -97,10 +97,10 @@ fn is_what_comes_of_it(pair: &Pair, worker: &mut Worker<'_>) -> Result<bool> {
 fn refusal(first: &Pair, more: usize, encoding: Encoding) -> Error {
     let name = first.output.display();
     let problem = match more {
-        0 => format!("`{name}` is there already, and was not written as `{encoding}`"),
-        more => format!("`{name}` and {more} more are there already, and were not written as `{encoding}`"),
+        0 => format!("`{name}` already exists, and was not written as `{encoding}`"),
+        more => format!("`{name}` and {more} more already exist, and were not written as `{encoding}`"),
     };
     let remedy = "pass `overwrite` (`--overwrite`) to write them again, or choose another folder; with the mode or quality that \
-                  they have they are kept";
+                  they have, they are reused";
     Error::Usage { problem, remedy: remedy.to_owned() }
 }

@@ -1,4 +1,4 @@
-//! One picture: read, written in another format, read back and compared.
+//! One image: it is read, written in another format, read back and compared.
 
 use std::ffi::OsString;
 use std::fs;
@@ -14,33 +14,33 @@ use crate::data::FILE_BYTES_MAX;
 use crate::error::{Error, Result};
 use crate::memory::{Gate, Pass};
 
-/// What became of one picture.
+/// The outcome of one image.
 pub(super) struct Done {
     pub(super) reused: bool,
     pub(super) animated: bool,
     pub(super) bytes_in: u64,
     pub(super) bytes_out: u64,
-    /// Of a picture that was written.
+    /// Of an image that was written.
     pub(super) pixel_bytes: u64,
     /// The largest difference of two samples, if it was verified.
     pub(super) difference: Option<u32>,
 }
 
-/// Why a picture was not converted.
+/// Why an image was not converted.
 pub(super) enum Failure {
-    /// The picture is at fault: others may do better.
+    /// The image is at fault: others may succeed.
     OfPicture(Error),
     /// What is written cannot be: neither can the others.
     OfOutput(Error),
 }
 
-/// Converts pictures, one after another.
+/// Converts images, one after another.
 pub(super) struct Worker<'a> {
     options: &'a ConvertOptions,
     storage: &'a dyn Storage,
     decoder: Decoder,
     gate: &'a Gate,
-    /// What the picture at work may take beyond the worker's own part.
+    /// What the current image may take beyond the worker's own share.
     pass: Option<Pass<'a>>,
 }
 
@@ -53,7 +53,7 @@ impl<'a> Worker<'a> {
         self.storage
     }
 
-    /// The file that comes of a picture.
+    /// The output file of an image.
     pub(super) fn encoded(&mut self, pair: &Pair) -> Result<Vec<u8>> {
         let file = self.read(&pair.input).and_then(|source| self.encode(&source.picture, pair));
         self.pass = None;
@@ -69,7 +69,7 @@ impl<'a> Worker<'a> {
         done
     }
 
-    /// Waits for the memory that a picture takes: its file, its pixels, as they are written and as they are read back.
+    /// Waits for the memory that an image takes: its file, its pixels, as they are written and as they are read back.
     fn wait_for_memory(&mut self, path: &Path, file_bytes: u64, plan: &DecodePlan<'_>) -> Result<()> {
         let bytes = 3 * plan.spec().bytes() as u64 + plan.working_bytes() as u64 + file_bytes;
         self.gate.wait(bytes, &mut self.pass).map_err(|_| Error::Limit {
@@ -123,7 +123,7 @@ impl<'a> Worker<'a> {
         renamed.map_err(Failure::OfOutput).map(|()| difference)
     }
 
-    /// Reads a picture: upright, with the channels that it has.
+    /// Reads an image, upright, with its channels.
     fn read(&mut self, path: &Path) -> Result<Source> {
         let content = self.storage.read_file(path, FILE_BYTES_MAX)?;
         let failed = |error: forebay_codec::Error| unreadable(path, &error);
@@ -139,7 +139,7 @@ impl<'a> Worker<'a> {
             let format = self.options.encoding.format();
             return Err(Error::Usage {
                 problem: format!("`{}` has 16 bits per sample, and {format} holds 8", path.display()),
-                remedy: "convert it to l3, png or pnm, or ask for a depth of 8 bits: their high byte is kept then"
+                remedy: "convert it to l3, png or pnm, or request a depth of 8 bits, which keeps their high bytes"
                     .to_owned(),
             });
         }
@@ -149,7 +149,7 @@ impl<'a> Worker<'a> {
     fn encode(&self, picture: &Tensor, pair: &Pair) -> Result<Vec<u8>> {
         let encoding = &self.options.encoding;
         encode(picture.view(), encoding).map_err(|error| match error {
-            // The picture is intact: it only does not fit the format.
+            // The image is intact: it only does not fit the format.
             forebay_codec::Error::Usage { .. } => Error::Usage {
                 problem: format!("`{}` cannot be stored as {encoding}: {error}", pair.input.display()),
                 remedy: "choose a format that holds it: l3 and png hold every image".to_owned(),
@@ -190,7 +190,7 @@ struct Source {
     bytes: u64,
 }
 
-/// What is wrong with a picture. Hints of the codec are for those who decode: here the file is at fault.
+/// The error of an image, without the codec's hints, which are for callers of a decoder: here the file is at fault.
 pub(crate) fn unreadable(path: &Path, error: &forebay_codec::Error) -> Error {
     let text = error.to_string();
     let problem = format!("cannot be decoded: {}", text.lines().next().unwrap_or_default());
@@ -223,7 +223,7 @@ pub(crate) fn is_temporary(path: &Path) -> bool {
 /// What the names of unfinished files begin and end with.
 const TEMPORARY: (&str, &str) = (".forebay-", ".partial");
 
-/// Writes a file below the folder `root`, through no link that lies between.
+/// Writes a file below the folder `root`, without following links on the way.
 pub(crate) fn write(root: &Path, path: &Path, content: &[u8]) -> Result<()> {
     create(root, path)?.write_all(content).map_err(Error::io("write", path))
 }
@@ -238,7 +238,7 @@ pub(crate) fn create(root: &Path, path: &Path) -> Result<fs::File> {
     create_fresh(path).map_err(Error::io("write", path))
 }
 
-/// The largest difference of two samples; `None` where the pictures are of different sizes or depths. Where a format knows no
+/// The largest difference of two samples; `None` where the images are of different sizes or depths. Where a format knows no
 /// gray it is compared with each color, and alpha that is not there is opaque.
 fn difference(one: &Tensor, other: &Tensor) -> Option<u32> {
     let (height, width, _) = one.spec().as_picture()?;

@@ -77,7 +77,7 @@ impl Dataset {
                     return Error::Usage { problem, remedy };
                 }
                 let problem = format!("`{folder}` is not a data set: it has no `{MANIFEST_FILE}`");
-                let remedy = "build one with `forebay build`; a build that was interrupted goes on when run again";
+                let remedy = "build one with `forebay build`; an interrupted build resumes when it is run again";
                 return Error::Usage { problem, remedy: remedy.to_owned() };
             }
             error.into()

@@ -1,4 +1,4 @@
-//! What is there to read where nothing can be written: a bucket of somebody else's, a folder of a web server.
+//! Existing files to read where nothing can be written: someone else's bucket, a folder of a web server.
 
 use std::io::ErrorKind as IoKind;
 use std::path::{Path, PathBuf};

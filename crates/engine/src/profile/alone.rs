@@ -17,7 +17,7 @@ use crate::source::{Block, Held, Source};
 use crate::sync::Mutex;
 use crate::threads::{cores, share};
 
-/// Each half is measured in so many parts, to see how far they lie apart. Work has one more before them, which does not count: in it the loader gets
+/// Each half is measured in this many parts, to see how far they differ. Work has one more before them, which does not count: in it the loader gets
 /// the memory that it then uses again and again.
 pub(super) const PARTS: usize = 5;
 
@@ -50,10 +50,10 @@ pub(super) struct Halves {
     pub(super) working: Option<Alone>,
 }
 
-/// So many times the samples are there that the time should be enough for.
+/// Samples are repeated to last this many times the duration.
 pub(super) const SURPLUS: f64 = 2.0;
 
-/// How long each half of a strategy is measured that is not run: enough to tell strategies apart.
+/// The duration of each half of a strategy that is not run: enough to distinguish strategies.
 pub(super) const FAST_SECONDS: f64 = 0.3;
 
 impl Profiler<'_> {

@@ -1,4 +1,4 @@
-//! What the formats cost alone in which a split may be kept: how small its records become, and how fast a thread puts them into the
+//! The costs of the storage formats of a split, each by itself: how small its records become, and how fast a thread puts them into the
 //! format and makes them again, in memory; where a choice depends on it, while others do the same.
 //!
 //! The records are made here, a few hundred at the most, and never touch a storage. Everything is bounded: how many records and bytes
@@ -29,10 +29,10 @@ use timed::{Done, Encoded, Piece, Threads};
 /// made raw pixels smallest. docs/how-to/compression.md has the figures.
 pub const COMPRESSION_CANDIDATES: [&str; 5] = ["lz4", "zstd-1", "zstd-3", "zstd-9", "gzip"];
 
-/// So many records tell the ratio of a data set within a few per cent.
+/// This many records determine the ratio of a data set within a few percent.
 const RECORDS_MAX: u64 = 256;
 
-/// More bytes do not change it, if they are of several records: one that is smoother than the others, or longer, tells little about them.
+/// More bytes do not change it, if they are of several records: one that is smoother or longer than the others is not representative.
 pub(super) const BYTES_MAX: u64 = 8 << 20;
 pub(super) const RECORDS_MIN: usize = 8;
 const LARGE_BYTES_MAX: u64 = 128 << 20;
@@ -43,20 +43,20 @@ pub(super) const MAKING_SECONDS: f64 = 0.2;
 const SLOW_MAKING_SECONDS: f64 = 5.0 * MAKING_SECONDS;
 const WAITING_SECONDS: f64 = 2.0;
 
-/// What compresses slowly gets to see less than what is fast and sees all: each thread begins nothing more after so many CPU seconds.
+/// Slow compressions process less data than fast ones, which process all: each thread starts nothing more after this many CPU seconds.
 pub(super) const COMPRESSING_SECONDS: f64 = 0.6;
 
-/// Pictures and tensors are encoded one after the other: of a quarter of the bytes, but of at least and at most so many.
+/// Images and tensors are encoded one after the other: those of a quarter of the bytes, but at least and at most this many.
 const ENCODED_BYTES: Range<u64> = 4 << 20..16 << 20;
 
-/// What is inflated lies beside what was before it, as it does while it waits for workers: at least so much, or so many records.
+/// Decompressed records stay in memory next to earlier ones, as they do while they wait for workers: at least this many bytes, or this many records.
 const WAITING_BYTES: u64 = 16 << 20;
 const WAITING_RECORDS: u64 = 4;
 
 /// Samples from everywhere in `all`, to make records of: the first of a data set are often of one class, or of one day.
 pub(super) fn from_everywhere(all: &Listing) -> Listing {
     let count = all.len() as u64;
-    // Files are taken by their sizes. What is inflated to the last sample is inflated whole.
+    // Files are chosen by size. A stream that is decompressed to its last sample is decompressed completely.
     if all.source().format == Format::Files || is_inflated(all) || count <= RECORDS_MAX {
         return all.clone().sample(RECORDS_MAX);
     }
@@ -70,7 +70,7 @@ fn is_inflated(listing: &Listing) -> bool {
     (0..listing.shards().len()).any(|shard| listing.compression(shard) != Compression::None)
 }
 
-/// The numbers below `count` so that the first of them, however many, lie spread over all: their bits, reversed.
+/// The numbers below `count` in bit-reversed order, so that any prefix is spread evenly.
 fn spread(count: usize) -> impl Iterator<Item = usize> {
     let bits = count.next_power_of_two().ilog2();
     let reversed = move |number: usize| number.reverse_bits().checked_shr(usize::BITS - bits).unwrap_or(0);
@@ -123,7 +123,7 @@ pub(super) struct Records<'p> {
 }
 
 impl<'p> Records<'p> {
-    /// Makes records as `plain` keeps them, of samples from everywhere in `reader`, as many as time allows. So many `threads` will compress them.
+    /// Makes records as `plain` stores them, of samples from everywhere in `reader`, as many as time allows. `threads` threads will compress them.
     pub(super) fn of(
         pipeline: &'p Pipeline,
         plain: &'p Strategy,
@@ -191,7 +191,7 @@ impl<'p> Records<'p> {
         self.compressed(strategy, &encoded)
     }
 
-    /// The same where pictures or tensors are encoded first.
+    /// The same if images or tensors are encoded first.
     fn encoded(&self, strategy: &Strategy) -> Result<Option<Measured>> {
         let mut writer = Writer::new(Vec::new());
         let (mut records, mut locations): (Vec<Vec<u8>>, _) = (Vec::new(), Vec::new());

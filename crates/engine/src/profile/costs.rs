@@ -11,7 +11,7 @@ use crate::load::{Online, Shuffle, in_order};
 use crate::progress::{Progress, while_wanted};
 use crate::source::Source;
 
-/// How much is measured to know a mean cost: at the most so many samples, seconds and bytes.
+/// How much is measured to determine a mean cost: at most this many samples, seconds and bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Effort {
     samples: usize,
@@ -26,14 +26,14 @@ impl Effort {
     /// So many samples are enough to know a mean cost within a few per cent.
     pub(super) const THOROUGH: Self =
         Self { samples: 64, samples_min: SAMPLES_MIN, seconds: f64::INFINITY, bytes: f64::INFINITY };
-    /// Enough to tell strategies apart.
+    /// Enough to distinguish strategies.
     pub(super) const FAST: Self = Self { samples: 32, samples_min: SAMPLES_MIN, seconds: 0.4, bytes: 32e6 };
     /// Enough that a run takes longer than its start.
     pub(super) const CHECK: Self = Self { samples: 400, samples_min: RUN_SAMPLES_MIN, seconds: 1.5, bytes: 256e6 };
-    /// The same where there is less time: to tell two forms of one split apart.
+    /// The same with less time, to distinguish two formats of one split.
     pub(super) const RIVALS: Self = Self { samples: 200, samples_min: RUN_SAMPLES_MIN, seconds: 0.5, bytes: 256e6 };
 
-    /// How many samples may be measured that cost about so many seconds each, and so many bytes at their largest.
+    /// The number of samples to measure, given their mean seconds and maximum bytes.
     pub(super) fn samples(self, (seconds_each, bytes_each): (f64, f64)) -> u64 {
         let in_time = (self.seconds / seconds_each.max(1e-9)).max(self.samples_min as f64);
         let affordable = in_time.min(self.bytes / bytes_each.max(1.0));
@@ -155,7 +155,7 @@ pub(super) fn online_costs(
 /// What does to samples what a loader's worker does, and takes the time.
 struct Worker {
     runner: Runner,
-    /// Does the steps that decode what is kept encoded, which are among the runner's too.
+    /// Runs the steps that decode the stored encoding, which are also among the runner's.
     unpacker: Runner,
     unpacks: bool,
     rng_key: RngKey,
@@ -187,7 +187,7 @@ impl Worker {
                 let done = self.runner.run(&sample, self.rng_key, &mut (), &mut self.batches);
                 let finished = thread_cpu_seconds();
                 let decoded = self.unpacker.run(&sample, self.rng_key, &mut (), &mut Nowhere);
-                // Part of the worker's time was decoding what was kept encoded.
+                // Part of the worker's time was spent decoding the stored encoding.
                 let decoding = if self.unpacks { thread_cpu_seconds() - finished } else { 0.0 };
                 let decoding = decoding.min(finished - taken_apart);
                 let done = match done {
@@ -277,7 +277,7 @@ impl Sink for Nowhere {
 #[derive(Default)]
 pub(super) struct Collect {
     pub(super) samples: Vec<Sample>,
-    /// Why one could not be kept.
+    /// Why one could not be stored.
     pub(super) refused: Option<StepError>,
 }
 

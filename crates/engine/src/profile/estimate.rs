@@ -81,12 +81,12 @@ impl Reading {
         }
     }
 
-    /// How many files of so many `bytes` come each second to `threads` threads.
+    /// How many files of `bytes` bytes `threads` threads read per second.
     fn files_per_second(&self, bytes: f64, threads: f64) -> f64 {
         (threads / (self.seek + bytes / self.stream)).min(self.seeks).min(self.total / bytes)
     }
 
-    /// How many records of so many `bytes` come each second, one after the other.
+    /// How many records of `bytes` bytes are read per second, one after the other.
     fn records_per_second(&self, bytes: f64, threads: f64) -> f64 {
         (threads * self.stream).min(self.total) / bytes
     }
@@ -162,7 +162,7 @@ impl Measuring<'_> {
         self.options.threads.min(cores()).max(1) as f64
     }
 
-    /// What the data costs that `strategy` keeps, and the rate that follows.
+    /// The cost of the data that `strategy` stores, and the resulting rate.
     fn each(&self, strategy: &Strategy) -> Each {
         let kept_after = strategy.split.offline_steps();
         let bytes = self.steps.get(kept_after).or(self.steps.last()).map_or(1.0, |step| step.bytes_out).max(1.0);
@@ -186,7 +186,7 @@ impl Measuring<'_> {
         Each { bytes, alone_per_second: alone, loaded_per_second: together, offline, online, rate }
     }
 
-    /// Building what a strategy keeps, and measuring everything but its runs.
+    /// Building what a strategy stores, and measuring everything but its runs.
     fn prepared(&self, strategy: &Strategy, each: &Each) -> f64 {
         let samples = self.samples as f64;
         let runs_each = matches!(self.options.runs, Runs::Each(_));
@@ -227,7 +227,7 @@ impl Measuring<'_> {
         (passes * samples / rate).min(batch + (PARTS + 1) as f64 * part)
     }
 
-    /// So many runs of so many `seconds` each, and what comes before them.
+    /// The runs of `seconds` each, and what precedes them.
     fn runs(&self, each: &Each, (runs, seconds): (NonZeroU32, f64), samples: u64) -> f64 {
         let (samples, first) = (samples.max(1) as f64, (self.options.batch_size as f64).min(samples as f64));
         let once = samples / each.rate;
@@ -275,7 +275,7 @@ impl Measuring<'_> {
         self.may_be_compressed().map(of_split).sum()
     }
 
-    /// The strategies that may be kept in another format.
+    /// The strategies that can be stored in another format.
     fn may_be_compressed(&self) -> impl Iterator<Item = &Strategy> {
         self.options.strategies.iter().filter(|one| !one.split.keeps_files() && one.format.is_plain())
     }

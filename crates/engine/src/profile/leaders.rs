@@ -1,4 +1,4 @@
-//! Checking the cost model where it matters: at the top, and where it cannot tell in which format a split is best kept.
+//! Verifies the cost model where it matters: at the top, and where it cannot determine the best format of a split.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -18,18 +18,18 @@ use crate::load::Online;
 use crate::scratch_folder::ScratchFolder;
 use crate::source::Source;
 
-/// How often what leads is run where nothing is its rival, and for how long: it is there to check the model.
+/// How often the leader is run if it has no rival, and for how long, to verify the model.
 const LEADER_RUNS: NonZeroU32 = NonZeroU32::new(2).expect("not 0");
 pub(super) const LEADER_SECONDS: f64 = 0.5;
 
-/// How long formats of one split are run beside each other, each time.
+/// The duration of each run when formats of one split take turns.
 pub(super) const RIVAL_SECONDS: f64 = 0.3;
 
-/// Rivals are run for this share of the time that everything before them took, or for so many seconds for each split that has some, whichever is longer.
+/// Rivals are run for this share of the time of everything before them, or for this many seconds for each split that has some, whichever is longer.
 pub(super) const RIVALS_SHARE: f64 = 0.33;
 pub(super) const SPLIT_SECONDS: f64 = 4.0;
 
-/// What a run takes beside the time that it is to last: its start, and tries that are over too soon.
+/// The overhead of a run: its startup, and attempts that were too short.
 const RUN_TIMES: f64 = 1.5;
 
 /// How often each leader is run. With the page cache, the first run fills it and does not count.
@@ -40,7 +40,7 @@ pub(super) fn leader_runs(caching: Caching) -> NonZeroU32 {
 /// How many seconds building a strategy took, for the samples that were measured: those of them that were built.
 pub(super) type BuildSeconds = BTreeMap<String, f64>;
 
-/// The formats of a split that are run beside each other, by their names; what matters most comes first.
+/// The formats of a split that take turns, by name, the most important one first.
 type Rivals = Vec<String>;
 
 /// What a strategy needs to be run.
@@ -69,7 +69,7 @@ impl Profiler<'_> {
         })
     }
 
-    /// The splits of which several formats may be the best. What comes from memory is not faster for being smaller, and nobody asks.
+    /// The splits with several candidates for the best format. None if everything comes from memory, which smaller data does not speed up.
     pub(super) fn rivals(&self, profile: &Profile) -> Vec<Rivals> {
         if self.options.caching == Caching::None { unsettled(profile) } else { Vec::new() }
     }
@@ -94,7 +94,7 @@ impl Profiler<'_> {
         Ok(())
     }
 
-    /// Runs the `rivals` of each split beside each other, as long as there is time: a part of what was `spent`, or what a run-off takes, for each split.
+    /// Runs the `rivals` of each split in turns, as long as there is time: a part of what was `spent`, or what a run-off takes, for each split.
     pub(super) fn check_rivals(
         &self,
         profile: &mut Profile,
@@ -141,7 +141,7 @@ impl Profiler<'_> {
         self.done(profile, ready)
     }
 
-    /// Runs formats of one split beside each other, on the same samples and in turns, until it is clear which is the fastest.
+    /// Runs formats of one split on the same samples, in turns, until it is clear which is the fastest.
     fn run_off(&self, profile: &mut Profile, names: &[String]) -> Result<()> {
         let mut all = names.iter().map(|name| self.ready(profile, name)).collect::<Result<Vec<Ready>>>()?;
         loop {
@@ -158,7 +158,7 @@ impl Profiler<'_> {
         all.into_iter().try_for_each(|ready| self.done(profile, ready))
     }
 
-    /// Builds what strategy `name` keeps.
+    /// Builds what strategy `name` stores.
     fn ready(&self, profile: &Profile, name: &str) -> Result<Ready> {
         let number = profile.strategies.iter().position(|strategy| strategy.name == name);
         let number = number.ok_or_else(|| Error::internal("a strategy is checked that the profile does not have"))?;
@@ -175,7 +175,7 @@ impl Profiler<'_> {
         Ok(Ready { number, strategy, folder, loads, series: Series::new(), cost })
     }
 
-    /// Notes what was measured of a strategy, and gives back what it kept.
+    /// Records the measurements of a strategy, and returns what it stored.
     fn done(&self, profile: &mut Profile, ready: Ready) -> Result<()> {
         let name = &profile.strategies[ready.number].name;
         // What is only modeled yet has the size now that it was built with. What was asked for was built on the samples that were measured.
@@ -196,7 +196,7 @@ impl Profiler<'_> {
     }
 }
 
-/// How many of those that take so many seconds each there is time for, the first ones.
+/// How many of these, each with its duration in seconds, there is time for.
 fn affordable(each: &[f64], seconds: f64) -> usize {
     let sums = each.iter().scan(0.0, |sum, one| {
         *sum += one;

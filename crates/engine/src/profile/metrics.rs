@@ -1,4 +1,4 @@
-//! System metrics ten times a second, and what other programs do meanwhile, from `/proc`. Where a file is missing or odd, its figures are 0.
+//! System metrics ten times a second, and the activity of other programs, from `/proc`. If a file is missing or malformed, its figures are 0.
 //!
 //! Pressure-stall information is no help here: it counts this process's own waiting as well, of which a loader has much.
 
@@ -19,7 +19,7 @@ const EVERY: Duration = Duration::from_millis(100);
 pub(super) fn while_sampling<T>(run: u32, work: impl FnOnce() -> T) -> (T, Vec<SystemSample>) {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        // Where the system has no thread to spare for it, the run goes on without.
+        // If no thread can be spawned for it, the run continues without.
         let thread = space_for_one().and_then(|()| Builder::new().spawn_scoped(scope, || sample_until(run, &over)));
         let result = work();
         over.store(true, Ordering::Release);
@@ -50,7 +50,7 @@ fn sample_until(run: u32, over: &AtomicBool) -> Vec<SystemSample> {
     }
 }
 
-/// What the whole machine has done so far, and what of it this process has.
+/// The cumulative activity of the machine, and this process's part of it.
 pub(crate) struct Machine {
     busy_seconds: f64,
     own_seconds: f64,

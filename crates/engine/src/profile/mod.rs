@@ -6,7 +6,7 @@
 //! ([`Runs::Fast`]) a few samples of each strategy are built, and only those strategies are run that may lead by the
 //! cost model: that takes a small part of the time.
 //!
-//! Each split may be kept compressed, too. What compressions cost is measured alone, on a few hundred records in memory; by these costs
+//! Each split can also be stored compressed. The costs of compressions are measured separately, on a few hundred records in memory; from these costs,
 //! the planner says of each split which of them, if any, should be faster, and only that is built and run.
 
 pub(crate) mod alone;
@@ -70,7 +70,7 @@ pub struct ProfileOptions {
     pub seed: u64,
     /// What happens to a sample that cannot be read or processed.
     pub on_error: OnError,
-    /// The folder in which strategies are built, in a folder of their own that is removed again.
+    /// The folder in which strategies are built, in a temporary subfolder.
     pub work_folder: PathBuf,
     /// Which strategies.
     pub strategies: Vec<Strategy>,
@@ -81,7 +81,7 @@ pub struct ProfileOptions {
     pub memory_bytes: u64,
 }
 
-/// What a strategy keeps while it is measured.
+/// What a strategy stores while it is measured.
 struct TempDatasets {
     /// Read as builds read, and as runs do.
     built_from: Arc<dyn Source>,
@@ -198,13 +198,13 @@ pub fn profile(
 
 struct Profiler<'a> {
     pipeline: &'a Pipeline,
-    /// The samples that are measured, and how many they stand for.
+    /// The samples that are measured, and how many they represent.
     listing: Arc<Listing>,
     samples_total: u64,
     /// What records are made of whose compression is measured: some of all samples, as they lie.
     records_from: SourceReader,
     storage: Arc<dyn Storage>,
-    /// Where builds read from. Without runs nothing is to be learned from waiting for a slow one.
+    /// The storage that builds read from. Without runs there is no point in waiting for a slow one.
     builds_from: Arc<dyn Storage>,
     options: ProfileOptions,
     memory_bytes: u64,
@@ -253,7 +253,7 @@ impl Profiler<'_> {
         paths
     }
 
-    /// Builds what the strategy keeps.
+    /// Builds what the strategy stores.
     fn keep(&self, strategy: &Strategy, folder: &Path) -> Result<TempDatasets> {
         let listing = Arc::clone(&self.listing);
         if strategy.split.keeps_files() {
@@ -285,7 +285,7 @@ impl Profiler<'_> {
         let report = build.run(folder, &options, self.progress)?;
         self.note_skipped(&report.manifest.skipped_samples, 1);
         let dataset = Arc::new(Dataset::open(folder)?);
-        // Few samples are read as they will be once there are all: in blocks that are as large as those of the whole data set.
+        // A few samples are read like the entire data set: in blocks of the same size.
         let times = self.samples_total as f64 / self.listing.len().max(1) as f64;
         let shards = |storage| Arc::new(Shards::new(Arc::clone(&dataset), Arc::clone(storage)).standing_for(times));
         let (built_from, loaded_from) = (shards(&self.builds_from), shards(&self.storage));

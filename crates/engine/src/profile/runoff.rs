@@ -1,6 +1,6 @@
 //! Which formats of a split are run once more, by the runs that they had: they take turns, until it is clear which is the fastest.
 
-/// Each has so many runs at least: one may have been held up.
+/// The minimum number of runs of each: one may have been disturbed.
 pub(super) const ROUNDS_MIN: usize = 2;
 
 /// And at the most: what is as close as this after them is alike.

@@ -25,7 +25,7 @@ pub(super) const SPARE: f64 = 1.1;
 /// A run that is so far from the others shows something that does not come again, though nobody is known to have disturbed it.
 const OUTLYING: f64 = 0.1;
 
-/// So many runs tell which one is not like the others.
+/// The number of runs that is enough to identify an outlier.
 const OTHERS_MIN: usize = 3;
 
 /// The system counts CPU time in steps that are too coarse for shorter runs.
@@ -67,7 +67,7 @@ impl Series {
 }
 
 impl Profiler<'_> {
-    /// Whether a strategy is to be run again: as often as asked for; more often where others disturbed it, or where runs are unlike the others,
+    /// Whether to run a strategy again: as often as requested; more often if other programs disturbed it, or if runs differ,
     /// up to twice as often.
     pub(super) fn wants_more(&self, series: &Series) -> bool {
         let Runs::Each(wanted) = self.options.runs else { return false };
@@ -77,7 +77,7 @@ impl Profiler<'_> {
         series.settled() < wanted && (series.runs.len() as u32) < most
     }
 
-    /// One more run of a strategy, which lasts so many seconds, or as long as was asked for if that is shorter.
+    /// One more run of a strategy, of that many seconds, or of the requested duration if that is shorter.
     pub(super) fn run_again(
         &self,
         seconds: f64,
@@ -268,7 +268,7 @@ mod tests {
     #[test]
     fn runs_that_are_unlike_the_others_are_run_again() {
         assert_eq!(series(&[], 0).settled(), 0);
-        assert_eq!(series(&[100, 200], 0).settled(), 2, "nobody knows which one is odd");
+        assert_eq!(series(&[100, 200], 0).settled(), 2, "there is no way to know which one is the outlier");
         assert_eq!(series(&[100, 104, 96], 0).settled(), 3);
         assert_eq!(series(&[100, 104, 60], 0).settled(), 2);
         assert_eq!(series(&[10, 100, 104, 102], 1).settled(), 4, "what fills the page cache is not compared");

@@ -18,16 +18,16 @@ use crate::load::Online;
 use crate::source::Source;
 use crate::threads::cores;
 
-/// What strategies keep while their runs take turns, at the most.
+/// The maximum size of stored strategies while their runs take turns.
 const KEPT_BYTES_MAX: u64 = 4 << 30;
 
-/// For so many strategies that were asked for, one compressed is measured besides, and one at least: that takes about a quarter longer.
+/// For this many requested strategies, one compressed strategy is measured in addition, and at least one: this takes about a quarter longer.
 pub(super) const COMPRESSED_SHARE: usize = 4;
 
 /// What was measured of a strategy so far.
 struct Measured {
     strategy: Strategy,
-    /// Where it keeps what it has built for this, and how large that is.
+    /// Where its data set is stored, and the size of it.
     folder: Option<PathBuf>,
     kept_bytes: u64,
     storage_bytes: u64,
@@ -130,7 +130,7 @@ impl Profiler<'_> {
         Ok(costs)
     }
 
-    /// Prepares a strategy and adds it to `all`. What is too large to be kept until the others have had their turn is run now.
+    /// Prepares a strategy and adds it to `all`. A strategy that is too large to be stored until the others have been built is run now.
     fn prepare_and_keep(&self, strategy: &Strategy, rates: &StorageRates, all: &mut Vec<Measured>) -> Result<()> {
         let bytes_max = KEPT_BYTES_MAX.min(self.memory_bytes / 4);
         let mut measured = self.prepare(strategy, all.len(), rates)?;
@@ -146,7 +146,7 @@ impl Profiler<'_> {
         Ok(())
     }
 
-    /// Builds what a strategy keeps, and measures everything but its runs.
+    /// Builds what a strategy stores, and measures everything but its runs.
     fn prepare(&self, strategy: &Strategy, number: usize, rates: &StorageRates) -> Result<Measured> {
         let keeps_files = strategy.split.keeps_files();
         // Not by name: a pipeline file chooses names, and must not choose folders.

@@ -1,4 +1,4 @@
-//! Recompressing a data set that was built: each encoding is a data set of its own.
+//! Recompressing a data set that was built: each encoding becomes a separate data set.
 
 use std::path::Path;
 use std::sync::Arc;

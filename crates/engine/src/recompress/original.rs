@@ -17,7 +17,7 @@ pub(crate) struct Original<'c> {
     metadata: Metadata,
 }
 
-/// How an image is decoded that is to be encoded again: as it is stored.
+/// How an image is decoded for re-encoding: as it is stored.
 pub(crate) fn as_stored(header: &Header) -> DecodeOptions {
     let channels = if header.channels == 1 { Channels::Gray } else { Channels::Rgb };
     DecodeOptions { channels, apply_orientation: false, ..DecodeOptions::default() }

@@ -61,7 +61,7 @@ impl RecompressedVariant {
         }
     }
 
-    /// One of which only the sizes are known.
+    /// An image of which only the sizes are known.
     pub(super) fn of_sizes(encoding: &str, bytes_in: u64, bytes_out: u64) -> Self {
         Self {
             encoding: encoding.to_owned(),

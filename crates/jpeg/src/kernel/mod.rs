@@ -1,4 +1,4 @@
-//! The parts that work on whole rows and blocks. `scalar.rs` in each folder is the definition; the others give the same
+//! The kernels, which work on rows and blocks. `scalar.rs` in each folder is the definition; the others give the same
 //! bytes.
 
 pub(crate) mod color;

@@ -12,7 +12,7 @@ pub(crate) fn decoders() -> Vec<Decoder> {
     Level::ALL.into_iter().filter_map(|level| Decoder::with_level(level).ok()).collect()
 }
 
-/// The part of a picture.
+/// A region of an image.
 fn crop(picture: &Picture, region: Region, channels: usize) -> Vec<u8> {
     let rows = picture.pixels.chunks_exact(picture.width * channels).skip(region.y).take(region.height);
     rows.flat_map(|row| &row[region.x * channels..(region.x + region.width) * channels]).copied().collect()
@@ -23,7 +23,7 @@ fn random_region(random: &mut Random, width: usize, height: usize) -> Region {
     Region { x, y, width: 1 + random.below(width - x), height: 1 + random.below(height - y) }
 }
 
-/// Compares whole pictures and `regions` random parts, in RGB and gray.
+/// Compares full images and `regions` random regions, in RGB and grayscale.
 fn check(decoders: &mut [Decoder], bytes: &[u8], regions: usize, random: &mut Random, name: &str) {
     let is_rgb = header(bytes).unwrap().space == Space::Rgb;
     for color in [Color::Rgb, Color::Gray].into_iter().take(if is_rgb { 1 } else { 2 }) {

@@ -1,4 +1,4 @@
-//! Pictures to encode, and random numbers.
+//! Images to encode, and random numbers.
 
 /// A small generator, so that every run tests the same.
 pub(crate) struct Random(pub(crate) u64);

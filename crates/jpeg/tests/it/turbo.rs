@@ -1,5 +1,5 @@
 //! libjpeg-turbo, to compare with and to make files.
-#![expect(unsafe_code, reason = "the library is C; every call stands here with the reason why it is sound")]
+#![expect(unsafe_code, reason = "the library is C; all calls are here, each with the reason why it is sound")]
 
 use std::ffi::{CStr, c_int, c_void};
 
@@ -40,7 +40,7 @@ impl Handle {
     }
 }
 
-/// A decoded picture.
+/// A decoded image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Picture {
     pub(crate) width: usize,

@@ -209,7 +209,7 @@ fn a_file_of_another_type_or_none_is_an_error_that_says_so() {
     let whole = file(&[2500, 1]);
     let message = error(whole[..9000].to_vec());
     assert!(message.contains("NPY data is truncated at byte `9000`"), "{message}");
-    assert!(message.contains("copy or make the file again"), "{message}");
+    assert!(message.contains("copy or create the file again"), "{message}");
     assert!(error(b"no array".to_vec()).contains("does not begin as one"));
     for (step, parameter) in [("op = \"decode_npy\"\ntype = \"text\"", "`type`"), ("op = \"decode_npy\"", "`type`")] {
         let text = format!("name = \"a\"\n[source]\nfield = \"tensor\"\n[[step]]\n{step}");

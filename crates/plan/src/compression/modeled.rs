@@ -1,4 +1,4 @@
-//! What the cost model knows of a split that is kept compressed and was not measured so.
+//! What the cost model predicts for a compressed split that was not measured in that form.
 
 use super::INFLATING_READERS;
 use crate::prediction::{decode_threads, quotient, shards_bytes_per_second};
@@ -11,13 +11,13 @@ pub(crate) fn unrun(profile: &Profile) -> Vec<StrategyProfile> {
     profile.compressions.iter().filter(new).filter_map(strategy).collect()
 }
 
-/// What the cost model knows of `plain` kept in the format of `cost`: no runs.
+/// The prediction for `plain` stored in the format of `cost`, without runs.
 pub(super) fn modeled(profile: &Profile, plain: &StrategyProfile, cost: &CompressionCost) -> StrategyProfile {
     let bytes = plain.bytes_per_sample / cost.ratio;
     let inflating = seconds_of(plain.bytes_per_sample, cost.decompress_bytes_per_second);
     let (by_readers, by_workers) = (inflating * cost.reader_share, inflating * (1.0 - cost.reader_share));
     let compressing = seconds_of(plain.storage_bytes as f64, cost.compress_bytes_per_second);
-    // As much slower as there is more to do: the share of their time that workers are on a CPU stays.
+    // Slower in proportion to the additional work: the share of their time that workers are on a CPU stays.
     let working = plain.working.map(|working| {
         let slower = working.cpu_seconds / (working.cpu_seconds + by_workers).max(f64::MIN_POSITIVE);
         Alone {
@@ -73,13 +73,13 @@ fn reading_rate(profile: &Profile, plain: &StrategyProfile, bytes: f64, inflatin
         }
     };
     let bandwidth = quotient(all, bytes)?;
-    // What a read takes besides its bytes, as far as reading the split as it is shows it.
+    // The latency of a read, as far as reading the split as it is shows it.
     let measured = plain.reading.and_then(|reading| quotient(plain_readers, reading.samples_per_second));
     let fixed = measured.map_or(0.0, |seconds| (seconds - plain_readers * plain.bytes_per_sample / all).max(0.0));
     quotient(readers, fixed + bytes / stream + inflating).map(|rate| rate.min(bandwidth))
 }
 
-/// How long so many bytes take; nothing where the rate is not known.
+/// How long this many bytes take; nothing if the rate is not known.
 pub(super) fn seconds_of(bytes: f64, bytes_per_second: f64) -> f64 {
     quotient(bytes, bytes_per_second).unwrap_or(0.0)
 }

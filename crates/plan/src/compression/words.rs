@@ -1,4 +1,4 @@
-//! Why a split is kept in a format, or as it is, in words.
+//! Explains why a split is stored in a format, or as it is.
 
 use forebay_pipeline::StorageFormat;
 
@@ -8,7 +8,7 @@ use crate::profile::{Caching, CompressionCost, Profile, StrategyProfile};
 use crate::summary::summarize_one;
 use crate::units;
 
-/// Why `strategy` is kept as it is kept, where compressions of its split were measured, without a final period.
+/// Why `strategy` has its format, if compressions of its split were measured, without a final period.
 pub(crate) fn why(profile: &Profile, strategy: &str) -> Option<String> {
     match profile.compression_cost(strategy) {
         Some(cost) => Some(format!("`{}` {}", cost.compression, gain(profile, cost)?)),

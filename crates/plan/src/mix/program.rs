@@ -7,7 +7,7 @@
 //! read(b) = b (1 - h) = b - M b / (N (b + e)), or 0 where all stay in memory
 //! ```
 //!
-//! `read` is linear but for `e`, what a sample in memory takes in addition to its own bytes. It is convex, so a tangent to it lies below it, and the program with the tangent is at
+//! `read` is linear but for `e`, what a sample in memory takes in addition to its own bytes. It is convex, so a tangent is below it, and the program with the tangent is at
 //! least as fast as any mix. It is solved with the tangent at the average of the solution before, until the mix that it finds is as fast as it says: a few
 //! times, as in Newton's method.
 
@@ -53,7 +53,7 @@ struct Tangent {
     slope: f64,
 }
 
-/// The tangent to what is read of a sample on average, where the average one has so many bytes.
+/// The tangent to the bytes read per sample, at an average sample of `bytes`.
 fn read(limits: &MixLimits, bytes: f64) -> Tangent {
     let (kept, taken) = (limits.kept_bytes_per_sample(), bytes + STORED_ENTRY_BYTES as f64);
     if kept >= taken {
@@ -105,5 +105,5 @@ fn solved(formats: &[MixFormat], limits: &MixLimits, unit: f64, tangent: Tangent
 }
 
 fn unsolved(found: String) -> Error {
-    Error::Argument { name: "mix", found, expected: "limits that some format keeps to, and that bound the rate" }
+    Error::Argument { name: "mix", found, expected: "limits that some format satisfies, and that bound the rate" }
 }

@@ -38,7 +38,7 @@ fn where_storage_binds_and_quality_may_be_lost_files_are_recompressed_first() {
     assert!((advice.samples_per_second - 436.1).abs() < 1.0, "{}", advice.samples_per_second);
     assert_eq!(
         quality(&advice),
-        "at JPEG quality 75 the files would take 40 % of their bytes, 4.59 GB (by 32 images that were encoded), and records of \
+        "at JPEG quality 75 the files would take 40 % of their size, 4.59 GB (estimated from 32 images), and records of \
          them should give 436 samples/s instead of 174 samples/s: recompress them first"
     );
     let commands = advice.commands("imagenet", "photos/", &options(0.4));
@@ -57,7 +57,7 @@ fn where_it_would_not_help_quality_is_kept() {
     let enough = AdviceOptions { trainer_samples_per_second: Some(100.0), ..options(0.4) };
     let advice = advise(&on_a_slow_disk(), &enough).unwrap();
     assert!(
-        advice.recompress.is_none() && quality(&advice).starts_with("no quality need be lost"),
+        advice.recompress.is_none() && quality(&advice).starts_with("there is no need to lose quality"),
         "{}",
         quality(&advice)
     );

@@ -389,7 +389,7 @@ fn a_plan_says_why() {
     let why = "`zlib-6` reads 3.20× fewer bytes; inflating costs 3.33 ms of the 10.0 ms that the disk took";
     assert!(plan.reason.contains(why), "{}", plan.reason);
     // Nothing was run, and three times fewer bytes are close to 3.2 times fewer.
-    assert!(plan.reason.contains("the cost model cannot tell the two apart"), "{}", plan.reason);
+    assert!(plan.reason.contains("the cost model cannot distinguish the two"), "{}", plan.reason);
     assert_eq!(plan.compressions[0].sentence, why);
     assert_eq!(plan.compressions.len(), 1);
     let text = plan.to_json().unwrap();

@@ -199,7 +199,7 @@ fn a_cached_measurement_that_memory_cannot_hold_is_said_to_be_one() {
     let mut profile = presto_cv();
     profile.method.caching = Caching::System;
     let plan = plan(&profile, &Objective::default()).unwrap();
-    let text = "the whole 347 GB does not fit in 80.0 GB of memory, so only a part will be cached";
+    let text = "the entire data set, 347 GB, does not fit in 80.0 GB of memory, so only a part will be cached";
     assert!(plan.ranking[0].sentence.contains(text), "{}", plan.ranking[0].sentence);
 }
 

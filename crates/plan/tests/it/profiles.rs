@@ -5,7 +5,7 @@ use forebay_plan::{
     Caching, Data, Machine, Method, Profile, Run, Runs, StepCost, StorageRates, StrategyProfile, Weights,
 };
 
-/// How many pictures the training set of `ImageNet` has.
+/// How many images the training set of `ImageNet` has.
 pub(crate) const IMAGENET_SAMPLES: u64 = 1_281_167;
 
 /// One strategy whose runs all take `samples` samples.

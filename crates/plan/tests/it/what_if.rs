@@ -154,7 +154,7 @@ fn money_is_preparation_storage_and_training() {
     assert!(close(cost.training, 90.0 * (1_281_167.0 / 1789.0) / 3600.0 * 2.5));
     assert!(close(cost.total, cost.prep + cost.storage + cost.training));
     assert!(
-        short.reason.contains("At these prices it costs 87.6: 1.16 to prepare, 41.7 to keep for 6 months"),
+        short.reason.contains("At these prices it costs 87.6: 1.16 to prepare, 41.7 to store for 6 months"),
         "{}",
         short.reason
     );

@@ -150,11 +150,11 @@ fn load(row: &[u8], at: isize) -> __m128i {
         edge = sixteen_at_edge(row, at);
         &edge
     };
-    // SAFETY: 16 bytes are there to be read, and the instruction takes any alignment.
+    // SAFETY: the source has 16 bytes, and the instruction accepts any alignment.
     unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) }
 }
 
-/// Writes the halves of a vector of pixels to two rows, as far as they lie in them.
+/// Writes the halves of a vector of pixels to two rows, as far as they are within them.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn store<const BYTES: usize>(low: &mut [u8], high: &mut [u8], at: isize, behind: isize, pixels: __m256i) {

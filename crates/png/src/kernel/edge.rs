@@ -2,18 +2,18 @@
 //!
 //! A pixel takes 4 bytes of a vector, or 8 if it is wider than 4.
 
-/// The bytes of a vector that a pixel of so many bytes takes.
+/// The bytes of a vector that a pixel of that many bytes takes.
 const fn slot(pixel_bytes: usize) -> usize {
     if pixel_bytes > 4 { 8 } else { 4 }
 }
 
-/// 16 bytes of a row from `at` on, if all of them lie in it.
+/// 16 bytes of a row from `at` on, if the row has all of them.
 #[inline(always)]
 pub(super) fn sixteen(row: &[u8], at: isize) -> Option<&[u8; 16]> {
     row.get(usize::try_from(at).ok()?..)?.first_chunk()
 }
 
-/// 16 bytes of which some are not in the row: those are zero.
+/// 16 bytes, with zeros for those beyond the row.
 #[cold]
 #[inline(never)]
 pub(super) fn sixteen_at_edge(row: &[u8], at: isize) -> [u8; 16] {
@@ -27,7 +27,7 @@ pub(super) fn sixteen_at_edge(row: &[u8], at: isize) -> [u8; 16] {
     bytes
 }
 
-/// Writes the packed pixels of a vector to a row from `at` on, as far as they lie in it.
+/// Writes the packed pixels of a vector to a row from `at` on, as far as they are within it.
 #[inline(always)]
 pub(super) fn put<const PIXEL_BYTES: usize>(row: &mut [u8], at: isize, bytes: &[u8; 16]) {
     let bytes = &bytes[..16 / slot(PIXEL_BYTES) * PIXEL_BYTES];

@@ -34,7 +34,7 @@ impl Filter {
         Self::ALL.get(usize::from(byte)).copied()
     }
 
-    /// Whether a pixel needs the one to its left, so that a row by itself is slow.
+    /// Whether a pixel depends on the one to its left, so that a single row is slow.
     #[cfg(target_arch = "x86_64")]
     fn is_chain(self) -> bool {
         matches!(self, Self::Sub | Self::Average | Self::Paeth)
@@ -83,7 +83,7 @@ impl<'a> Filtered<'a> {
         std::array::from_fn(|row| self.row(row))
     }
 
-    /// The masks of a vector of so many rows.
+    /// The masks of a vector with that many rows.
     fn masks<const ROWS: usize>(&self) -> Masks {
         let filters: [Filter; ROWS] = std::array::from_fn(|row| self.filter(row));
         let mask = |wanted: &[Filter]| {

@@ -177,16 +177,16 @@ fn load(row: &[u8], at: isize) -> __m128i {
         edge = sixteen_at_edge(row, at);
         &edge
     };
-    // SAFETY: 16 bytes are there to be read, and the instruction takes any alignment.
+    // SAFETY: the source has 16 bytes, and the instruction accepts any alignment.
     unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) }
 }
 
-/// Writes a vector of pixels to a row from `at` on, as far as they lie in it.
+/// Writes a vector of pixels to a row from `at` on, as far as they are within it.
 #[inline]
 #[target_feature(enable = "sse4.1,ssse3")]
 fn store<const BYTES: usize>(row: &mut [u8], at: isize, pixels: __m128i) {
     let mut bytes = [0u8; 16];
-    // SAFETY: 16 bytes are there to be written, and the instruction takes any alignment.
+    // SAFETY: the target has 16 bytes, and the instruction accepts any alignment.
     unsafe { _mm_storeu_si128(bytes.as_mut_ptr().cast(), pixels) };
     put::<BYTES>(row, at, &bytes);
 }

@@ -1,4 +1,4 @@
-//! Damaged files: whatever is accepted has the library's pixels.
+//! Damaged files: what is accepted has the library's pixels.
 
 use proptest::prelude::*;
 

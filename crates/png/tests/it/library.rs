@@ -1,4 +1,4 @@
-//! The `png` crate, as it is to be equaled.
+//! The `png` crate, configured as the reference.
 
 use std::io::Cursor;
 
@@ -20,7 +20,7 @@ pub(crate) fn levels() -> impl Iterator<Item = Level> {
     Level::ALL.into_iter().filter(|level| level.is_available())
 }
 
-/// Decodes with each level, whole and by rows; what is accepted must be the library's. Gives whether it was.
+/// Decodes at each level, the full image and row by row; what is accepted must match the library. Returns whether it was accepted.
 pub(crate) fn compare(file: &[u8], name: &str) -> bool {
     let Ok(header) = header(file) else { return false };
     if header.bytes() > 1 << 28 {

@@ -1,4 +1,4 @@
-//! Files made for tests. Any bytes are filtered rows of some picture, so that no encoder is needed.
+//! Files generated for tests. Any bytes are the filtered rows of some image, so no encoder is needed.
 
 use libdeflater::{CompressionLvl, Compressor};
 
@@ -21,14 +21,14 @@ pub(crate) const KINDS: [(u8, u8); 15] = [
     (6, 16),
 ];
 
-/// A picture to be written.
+/// An image to write.
 #[derive(Clone, Debug)]
 pub(crate) struct Made {
     pub(crate) width: usize,
     pub(crate) height: usize,
     pub(crate) kind: (u8, u8),
     pub(crate) interlace: u8,
-    /// How many chunks the pixels lie in.
+    /// The number of chunks that the pixels are split over.
     pub(crate) parts: usize,
     /// Chunks before the pixels.
     pub(crate) chunks: Vec<([u8; 4], Vec<u8>)>,
@@ -98,7 +98,7 @@ pub(crate) fn compress(bytes: &[u8]) -> Vec<u8> {
     compressed
 }
 
-/// Bytes without end, of which every third is near 0 or 255, where the filters have their edges.
+/// An endless sequence of bytes, every third of which is near 0 or 255, the edge cases of the filters.
 pub(crate) fn random(seed: u32) -> impl Iterator<Item = u8> {
     let mut state = u64::from(seed).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     std::iter::repeat_with(move || {

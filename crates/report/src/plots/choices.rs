@@ -1,4 +1,4 @@
-//! Plots of one profile that not every report has: another machine, money, and the same split kept in several formats.
+//! Plots of one profile that not every report has: another machine, money, and one split stored in several formats.
 
 use forebay_plan::{Analyzed, bound_there, describe_machine, units};
 
@@ -15,7 +15,7 @@ fn months(months: f64) -> String {
 }
 
 impl Subject<'_> {
-    /// Expectations on another machine beside measurements here.
+    /// Expectations for another machine next to measurements here.
     pub(super) fn forecast(&self) -> Option<Plot> {
         let machine = self.plan.other_machine.as_ref()?;
         let there = |one: &Analyzed| one.ranked.forecast.clone();
@@ -127,7 +127,7 @@ impl Subject<'_> {
         })
     }
 
-    /// The same split kept in several formats: storage, throughput, and the time that it takes offline.
+    /// One split stored in several formats: storage, throughput and offline time.
     pub(super) fn encodings(&self) -> Option<Plot> {
         let has_formats = |one: &&Analyzed| {
             let name = name_of(one);
@@ -165,8 +165,8 @@ impl Subject<'_> {
         Some(Plot {
             id: "compression",
             title: "Compression",
-            note: "The same split kept as it is, compressed and encoded: what it saves in storage, what it does to throughput, and how \
-                   long it takes to prepare all samples once. Factors are against the split as it is."
+            note: "The same split stored as it is, compressed and encoded: the storage saved, the effect on throughput, and the \
+                   time to prepare all samples once. Factors are relative to the split as it is."
                 .to_owned(),
             figure: Figure::Bars(Bars { panels, legend: Vec::new() }),
             grid: self.grid(

@@ -142,8 +142,8 @@ impl Subject<'_> {
         Some(Plot {
             id: "sample-count",
             title: "Throughput by the number of samples",
-            note: "Whether so many samples are enough: a line that has become level tells what the whole data set will give; a short \
-                   run is mostly its start."
+            note: "Whether this many samples are enough: once a line is flat, it shows the throughput of the entire data set; a short \
+                   run is mostly startup."
                 .to_owned(),
             figure: Figure::Lines(Lines {
                 panels: vec![self.line_panel(String::new(), group, across, Quantity::Rate, tip)],
@@ -213,8 +213,8 @@ impl Subject<'_> {
         Some(Plot {
             id: "shuffle",
             title: "Shuffling",
-            note: "Samples per second in order, and shuffled in windows: blocks come in random order, and the samples of a window \
-                   of them."
+            note: "Samples per second in order, and shuffled in windows: blocks are read in random order, and samples are shuffled within a \
+                   window of blocks."
                 .to_owned(),
             figure: Figure::Bars(Bars {
                 panels: vec![Panel {

@@ -1,4 +1,4 @@
-//! Plots of compressions: what they cost alone, and what they gain.
+//! Plots of compressions: their cost by itself, and their gain.
 
 use forebay_plan::{Analyzed, CompressionCost, units};
 
@@ -20,7 +20,7 @@ pub(in super::super) struct Gain {
     pub(in super::super) best: bool,
 }
 
-/// The ratio of each across, what it does to throughput upwards; `None` where there is nothing to show.
+/// The ratio of each on the x axis, its effect on throughput on the y axis; `None` if there is nothing to show.
 pub(in super::super) fn gains(gains: &[Gain], note: String) -> Option<Plot> {
     if gains.is_empty() {
         return None;

@@ -1,4 +1,4 @@
-//! What a mix of two formats would give, over its ratio, and what it keeps busy.
+//! The throughput of a mix of two formats, by their ratio, and its utilization.
 
 use forebay_plan::{Mix, MixLimits, MixRates, mix, mix_formats, mix_limits, units};
 
@@ -9,7 +9,7 @@ use super::super::svg::Key;
 use super::super::triangles::{Triangle, Triangles};
 use super::{Figure, Grid, Plot, Subject};
 
-/// A line: what it is called, and its value at a ratio.
+/// A line: its name, and its value at a ratio.
 type Curve = (&'static str, fn(&MixRates) -> Option<f64>);
 
 const RATES: [Curve; 3] = [
@@ -60,8 +60,8 @@ impl Mixed {
             id: "mix",
             title: "A mix of two formats",
             note: format!(
-                "By the cost model, without a shuffle buffer in memory: {} would give {}. Across, the share of samples that are kept as {} instead of {}. Where the lines of \
-                 loading and decoding cross, disk and CPU are busy together; <code>forebay mix</code> tries it out, with a buffer where it gets <code>--buffer</code>.",
+                "By the cost model, without a shuffle buffer in memory: {} would give {}. The x axis is the share of samples that are stored as {} instead of {}. Where the lines of \
+                 loading and decoding cross, disk and CPU are both fully used. <code>forebay mix</code> measures a mix, with a buffer if <code>--buffer</code> is given.",
                 shares.collect::<Vec<_>>().join(", "),
                 units::samples_per_second(found.predicted_samples_per_second),
                 code(&self.large),
@@ -89,7 +89,7 @@ impl Mixed {
         let (small, large) = (found.sweep.first()?, found.sweep.last()?);
         let name = "the mix".to_owned();
         let all = [(self.small.clone(), small), (self.large.clone(), large), (name.clone(), whole)];
-        // How fast the trainer could be is not always known: the mix is what can be had.
+        // The trainer's speed is not always known: then the mix is the maximum.
         let is_known = whole.trainer_utilization.is_some();
         let goodput =
             |rates: &MixRates| rates.trainer_utilization.unwrap_or(rates.samples_per_second / whole.samples_per_second);
@@ -107,16 +107,16 @@ impl Mixed {
             [vec![title.clone(), units::number(rates.samples_per_second)], shares.to_vec()].concat()
         };
         let meaning = if is_known {
-            "what the trainer gets of what it could take"
+            "the throughput as a share of what the trainer can take"
         } else {
-            "the throughput, of that of the mix (how fast the trainer is was not said)"
+            "the throughput relative to that of the mix (the rate of the trainer is unknown)"
         };
         Some(Plot {
             id: "mix-utilization",
-            title: "What a mix keeps busy",
+            title: "Utilization of a mix",
             note: format!(
-                "Each format alone, and the mix. From the middle to the corners, 0 to 100 %: the share of the cores’ time that is used, the share of what storage \
-                 could give, and {meaning}. A format that reaches one corner wastes the others."
+                "Each format alone, and the mix. From the center to the corners, 0 to 100 %: the share of the cores’ time that is used, the share of the storage bandwidth \
+                 that is used, and {meaning}. A format that reaches only one corner wastes the others."
             ),
             figure: Figure::Triangles(Triangles {
                 corners: ["CPU", "disk", third],

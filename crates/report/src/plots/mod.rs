@@ -165,7 +165,7 @@ impl Subject<'_> {
     }
 }
 
-/// A dash where there is no value.
+/// A dash if there is no value.
 pub(super) fn or_dash<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> String {
     value.map_or_else(|| "–".to_owned(), text)
 }

@@ -68,8 +68,8 @@ impl Subject<'_> {
         Plot {
             id: "storage-throughput",
             title: "Storage and throughput",
-            note: "Up is faster, left is smaller. What is not on the front is beaten in both by another; the ring is the one to \
-                   keep."
+            note: "Up is faster, left is smaller. A strategy that is not on the front is beaten by another one in both; the ring marks \
+                   the recommended one."
                 .to_owned(),
             figure: Figure::Scatter(Scatter {
                 across: Side { quantity: Quantity::Bytes, name: "storage for all samples" },
@@ -157,7 +157,7 @@ impl Subject<'_> {
         }
     }
 
-    /// Storage, and beside it the time that is spent once and every epoch, one after the other as PRESTO draws them.
+    /// Storage, and next to it the time spent once and in every epoch, end to end as PRESTO draws them.
     pub(super) fn effort(&self) -> Plot {
         let times = |one: &Analyzed| {
             let summary = &one.ranked.summary;
@@ -213,7 +213,7 @@ impl Subject<'_> {
     }
 }
 
-/// Of several runs the slowest and the fastest; without runs what the cost model expects. One run shows no spread.
+/// The slowest and the fastest of several runs; without runs, the range of the cost model. One run shows no spread.
 fn spread(summary: &Summary) -> Option<(f64, f64)> {
     let (least, most) = (summary.min_samples_per_second, summary.max_samples_per_second);
     (summary.runs != 1 && least < most).then_some((least, most))

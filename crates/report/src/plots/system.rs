@@ -8,7 +8,7 @@ use super::super::scale::Quantity;
 use super::super::svg::Key;
 use super::{Figure, Plot, Subject};
 
-/// A metric: what it is called, what it is measured in, and where it is found.
+/// A metric: its name, its unit, and where to find it.
 type Metric = (&'static str, Quantity, fn(&SystemSample) -> f64);
 
 const METRICS: [Metric; 4] = [
@@ -77,8 +77,8 @@ impl Subject<'_> {
             id: "system",
             title: "The system over time",
             note: format!(
-                "The whole machine, ten times a second, during the longest observed run of each strategy; time since the run \
-                 began. {chosen} A throttled storage waits instead of the disk, which then shows fewer reads. The table has means."
+                "The whole machine, ten times a second, during the longest observed run of each strategy, by time since its \
+                 start. {chosen} With a throttled storage, the disk shows fewer reads, since the throttle waits instead. The table has means."
             ),
             figure: Figure::Lines(Lines { panels: METRICS.iter().map(panel).collect(), legend: legend.collect() }),
             grid: self.grid(&head, runs.iter().map(row).collect()),

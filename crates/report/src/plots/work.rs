@@ -1,4 +1,4 @@
-//! What is done to a sample every epoch, and what the threads that do it were seen to do.
+//! The work on a sample in every epoch, and what the threads spent their time on.
 
 use forebay_plan::{Stats, StrategyProfile, Work, WorkPart, units, watched, work};
 
@@ -8,13 +8,13 @@ use super::super::scale::Quantity;
 use super::super::svg::Key;
 use super::{Figure, Plot, Subject, or_dash};
 
-/// The color of what is no step's.
+/// The color of work that belongs to no step.
 const OTHER_SERIES: usize = 6;
 
 /// The color of waiting for each other.
 const WAITING_SERIES: usize = 6;
 
-/// What a thread does with its time: what it is called, its color, and where it is found.
+/// An activity of a thread: its name, its color, and where to find its time.
 type Doing = (&'static str, usize, fn(&Stats) -> f64);
 
 const WORKERS: [Doing; 3] = [
@@ -62,8 +62,8 @@ impl Subject<'_> {
         Plot {
             id: "steps",
             title: "Work per sample, every epoch",
-            note: "CPU time of one sample on one thread that each strategy leaves to every epoch, as it runs: steps that are \
-                   done as one take less than one by one, and their time is shared out here as each takes alone."
+            note: "CPU time per sample, on one thread, that each strategy spends in every epoch. Fused steps take less time \
+                   than separate ones; their time is divided here in proportion to what each takes alone."
                 .to_owned(),
             figure: Figure::Bars(Bars {
                 panels: vec![Panel {
@@ -110,8 +110,8 @@ impl Subject<'_> {
             id: "threads",
             title: "What the threads did",
             note: format!(
-                "The share of their time that the loader\u{2019}s readers and workers spent at it, in the run in the middle: who waits \
-                 does not bind.{seen}"
+                "The share of their time that the loader\u{2019}s readers and workers spent on it, in the median run: threads that wait \
+                 are not the bottleneck.{seen}"
             ),
             figure: Figure::Bars(Bars {
                 panels: vec![panel("Workers", "workers", &WORKERS), panel("Readers", "readers", &READERS)],
@@ -139,7 +139,7 @@ impl Subject<'_> {
     }
 }
 
-/// The colors of steps leave out the gray of what is no step's.
+/// The colors of steps leave out the gray of other work.
 fn part_series(part: WorkPart) -> usize {
     match part {
         WorkPart::Deserialize | WorkPart::Collate => OTHER_SERIES,

@@ -71,7 +71,7 @@ impl Latencies {
         self.operations
     }
 
-    /// What `percent` of the operations stayed within, at most 1/32 too high; 0 if there are none.
+    /// The latency that `percent` of the operations did not exceed, at most 1/32 too high; 0 if there are none.
     pub fn percentile_seconds(&self, percent: f64) -> f64 {
         let rank = ((percent / 100.0 * self.operations as f64).ceil() as u64).clamp(1, self.operations.max(1));
         let mut seen = 0;

@@ -1,6 +1,6 @@
 //! What can this storage and this memory do? Each function here is one thread's share of the answer.
 //!
-//! This room spawns no threads: whoever measures with several runs these functions on each and
+//! This crate spawns no threads: to measure with several, run these functions on each and
 //! [merges](ReadSample::merge) the samples. Whether the page cache helps is the caller's choice too: drop it before, or
 //! read past it with [`LocalStorage::direct`](crate::LocalStorage::direct). No block is read twice, so the page cache does not
 //! flatter a measurement by itself.
@@ -58,7 +58,7 @@ impl std::fmt::Debug for Until<'_> {
 pub struct ReadSample {
     /// How many bytes were read.
     pub bytes: u64,
-    /// How many operations that were: blocks, or whole files in [`read_files`].
+    /// The number of operations: blocks, or files in [`read_files`].
     pub operations: u64,
     /// How long all of it took.
     pub elapsed_seconds: f64,
@@ -116,7 +116,7 @@ pub fn read_sequential<'a>(
     Ok(stopwatch.stop())
 }
 
-/// Opens and reads whole files one after the other, until the last or the deadline. An operation is one file.
+/// Opens and reads files one after the other, until the last or the deadline. An operation is one file.
 pub fn read_files<'a>(storage: &dyn Storage, paths: &[&Path], until: impl Into<Until<'a>>) -> Result<ReadSample> {
     let mut stopwatch = Stopwatch::start(until.into());
     for path in paths {
@@ -137,7 +137,7 @@ pub fn read_files<'a>(storage: &dyn Storage, paths: &[&Path], until: impl Into<U
 }
 
 /// Reads blocks of `block_bytes` in a random order that `seed` decides, each at most once, until all are read or the deadline.
-/// Blocks start at multiples of their size; what is left of the file after the last whole block is not read.
+/// Blocks start at multiples of their size; a partial block at the end of the file is not read.
 pub fn read_random<'a>(
     storage: &dyn Storage,
     path: &Path,

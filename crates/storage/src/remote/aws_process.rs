@@ -48,7 +48,7 @@ struct Inner {
     profile: Profile,
     command: String,
     time_max: Duration,
-    /// Held while it runs: whoever else wants keys waits for these.
+    /// Held while it runs: others who need keys wait for these.
     running: Mutex<()>,
     state: Mutex<State>,
 }
@@ -103,13 +103,13 @@ impl CredentialProvider for ProcessKeys {
 }
 
 impl Inner {
-    /// Keys that may be used: those that are there, or new ones.
+    /// Usable keys: the current ones, or new ones.
     fn renewed(&self) -> std::result::Result<Arc<AwsCredential>, WithHint> {
         let _running = match self.running.try_lock() {
             Ok(running) => running,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => {
-                // Somebody sees to it already. What is there does meanwhile.
+                // Another thread is renewing them. The current ones are still valid.
                 if let Some(keys) = self.lock().valid() {
                     return Ok(keys);
                 }
@@ -143,7 +143,7 @@ impl Inner {
 
     fn say(&self, why: &str) -> WithHint {
         let said = format!("the `credential_process` of profile `{}` {why}", self.profile.shown());
-        with_hint(said, "run its command, which stands in ~/.aws/config, in a terminal: it may ask you to sign on")
+        with_hint(said, "run its command (see ~/.aws/config) in a terminal: it may ask you to sign in")
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -180,7 +180,7 @@ fn run(command: &str, time_max: Duration) -> std::result::Result<Vec<u8>, String
     let deadline = Instant::now() + time_max;
     let mut shell = Command::new("sh");
     shell.arg("-c").arg(command).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    // A group of its own, so that all of it can be ended.
+    // In a process group of its own, so that all of it can be killed.
     let child = shell.process_group(0).spawn().map_err(|error| format!("cannot be run: {error}"))?;
     let mut running = Running { child, is_over: false };
     let (status, output) = running.output(deadline).map_err(|error| match error.kind() {

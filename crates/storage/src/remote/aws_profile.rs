@@ -1,4 +1,4 @@
-//! The files that the AWS tools keep credentials in: `~/.aws/credentials` and `~/.aws/config`.
+//! The credential files of the AWS tools: `~/.aws/credentials` and `~/.aws/config`.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -79,7 +79,7 @@ impl Profile {
         let all = self.all();
         let (key_id, secret_key) = (last(&all, "aws_access_key_id")?, last(&all, "aws_secret_access_key")?);
         let token = last(&all, "aws_session_token");
-        // Keys for good beside a role are those that assume it: somebody else's, as far as the bucket knows.
+        // Permanent keys next to a role are those that assume it: to the bucket, a different identity.
         let of_another = self.is_named && token.is_none() && last(&all, "role_arn").is_some();
         (!of_another).then_some(AwsCredential { key_id, secret_key, token })
     }

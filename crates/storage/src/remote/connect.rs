@@ -27,13 +27,13 @@ use crate::url::Kind;
 
 /// How long a connection may take to be made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long nothing may come before a request is tried again. There is no limit on the whole of a request: a large one takes its time.
+/// The time without data after which a request is retried. The total time of a request is unlimited, since a large one takes long.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 const RETRIES_MAX: usize = 10;
 /// No retry begins after this.
 const RETRY_TIMEOUT: Duration = Duration::from_mins(2);
 
-/// The client of the store that `location` lies in. Complaints of the store go to `gate`.
+/// The client of the store of `location`. Throttling by the store is reported to `gate`.
 pub(super) fn connect(location: &Location, gate: &Arc<Gate>) -> io::Result<Arc<dyn ObjectStore>> {
     let connector = Watched { gate: Arc::clone(gate) };
     let (base, options, retry) = (location.base.as_str(), client_options(), retry());
@@ -145,7 +145,7 @@ pub(super) fn environment() -> Vec<(String, String)> {
     for (name, _) in &mut found {
         name.make_ascii_lowercase();
     }
-    // The same environment is the same settings, whatever its order.
+    // The same environment variables give the same settings, in any order.
     found.sort_unstable();
     found
 }
@@ -163,7 +163,7 @@ fn settings(location: &Location, prefix: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Whether a setting of this name holds a credential (and not where one lies, or which encryption is used).
+/// Whether a setting of this name holds a credential (and not the location of one, or the encryption to use).
 pub(super) fn is_secret(name: &str) -> bool {
     let named = ["key", "secret", "token", "sas", "password"].iter().any(|part| name.contains(part));
     named && !["_file", "_path", "_uri", "_endpoint", "_enabled"].iter().any(|end| name.ends_with(end))

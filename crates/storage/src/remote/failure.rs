@@ -112,15 +112,15 @@ fn only_read() -> io::Error {
 
 fn no_ranges() -> io::Error {
     let hint = "use a server that answers `Range` requests, or download the files first";
-    failure(io::ErrorKind::Unsupported, "the server sends whole files only, not ranges of them", hint)
+    failure(io::ErrorKind::Unsupported, "the server sends only entire files, not ranges of them", hint)
 }
 
-/// Whether the store answered at all: whatever came to nothing before that, came to nothing in the network.
+/// Whether the store responded at all: a failure before that is a failure of the network.
 pub(super) fn was_answered(error: &StoreError) -> bool {
     cause::<HttpError>(error).is_none()
 }
 
-/// What lies below an error, if it is of this type.
+/// The cause of an error that has this type, if there is one.
 fn cause<T: StdError + 'static>(error: &StoreError) -> Option<&T> {
     let mut next = error.source();
     while let Some(inner) = next {
@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(web("Server does not support this operation."), io::ErrorKind::Unsupported);
         let source = "Range request not supported by http://h/x".into();
         let ranges = of_store(&StoreError::NotSupported { source });
-        assert!(ranges.to_string().starts_with("the server sends whole files only"), "{ranges}");
+        assert!(ranges.to_string().starts_with("the server sends only entire files"), "{ranges}");
         let expired = body.replace("<Error>", "<Error><Code>ExpiredToken</Code>");
         let error = of_store(&StoreError::Generic { store: "S3", source: expired.into() });
         assert_eq!(error.to_string().lines().next().unwrap(), "the credentials have expired");

@@ -17,7 +17,7 @@ use super::process::Store;
 use super::request::{request_again, request_paced, unless_stalled};
 use crate::{BufferPool, Error, File, PooledBuffer, Result, Status, Version};
 
-/// How often reading goes on where a body ended too early, after the client's own attempts.
+/// How often reading is resumed after a body ended too early, in addition to the client's own retries.
 const ATTEMPTS: usize = 4;
 
 /// An object, as it was when it was opened: reading fails if it was replaced since.

@@ -32,7 +32,7 @@ impl Gate {
         Self { state: Mutex::new(state), freed: Condvar::new() }
     }
 
-    /// Waits for a place; `None` where none is free before `deadline`.
+    /// Waits for a slot; `None` if none is free before `deadline`.
     pub(super) fn enter(&self, deadline: Instant) -> Option<Pass<'_>> {
         let mut state = self.lock();
         while state.in_flight as f64 >= state.limit.floor() {
@@ -43,7 +43,7 @@ impl Gate {
         Some(Pass { gate: self })
     }
 
-    /// A place that is free now.
+    /// A slot, if one is free now.
     pub(super) fn enter_now(&self) -> Option<Pass<'_>> {
         let mut state = self.lock();
         let is_free = (state.in_flight as f64) < state.limit.floor();
@@ -66,7 +66,7 @@ impl Gate {
     }
 }
 
-/// A place for one request, given back when dropped.
+/// A slot for one request, released when dropped.
 pub(super) struct Pass<'a> {
     gate: &'a Gate,
 }

@@ -1,4 +1,4 @@
-//! The keys that requests are signed with: renewed while a run goes on, and never shown.
+//! The keys that requests are signed with: renewed during a run, and never shown.
 //!
 //! What the role of an instance, a pod or a service account is given expires, and the client asks for the next ones by itself. Those in `~/.aws` are
 //! replaced by whoever signs on: the files are looked at again and again, and a request that is refused is sent once more if its keys were
@@ -119,7 +119,7 @@ impl ProfileKeys {
         *state.keys != *refused
     }
 
-    /// Takes what the files have. While somebody writes them, that may be nothing, and the keys stay what they are.
+    /// Reads the keys from the files. While somebody writes them, there may be none, and the keys stay the same.
     fn read(&self, state: &mut State, stamp: Stamp) {
         if let Some(keys) = self.profile.keys() {
             (state.keys, state.stamp) = (Arc::new(keys), stamp);

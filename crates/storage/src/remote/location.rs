@@ -1,4 +1,4 @@
-//! Where an object lies, by its URL.
+//! The location of an object, by its URL.
 
 use std::fmt;
 use std::path::Path;
@@ -87,7 +87,7 @@ const SIGNED_BY: [&str; 4] = ["x-amz-", "x-goog-", "x-oss-", "x-cos-"];
 
 const USE_KNOWN: &str = "use `s3://bucket/…`, `gs://bucket/…`, `az://container/…` or `https://host/…`; a file of this machine is named by \
                          its path";
-const SET_CREDENTIALS: &str = "URLs are kept in profiles, plans and messages: set credentials in the environment instead \
+const SET_CREDENTIALS: &str = "URLs are stored in profiles, plans and messages: set credentials in the environment instead \
                                (docs/how-to/object-storage.md)";
 
 #[cfg(test)]

@@ -5,11 +5,11 @@
 //! many threads ask, and [`Storage::reads_at_once`] says how many it takes to hide the time that each request takes.
 //!
 //! ```text
-//! location.rs     s3://bucket/photos/1.jpg   taken apart; what may be a secret is refused
+//! location.rs     parses s3://bucket/photos/1.jpg; refuses what may be a secret
 //! connect.rs      the environment (AWS_*, GOOGLE_*, AZURE_*), time limits, retries
 //! aws_profile.rs  ~/.aws
 //! aws_process.rs  keys that a program prints, which a profile there names
-//! keys.rs         keys that are replaced while a run goes on
+//! keys.rs         keys that are replaced during a run
 //! process.rs      the runtime and the clients, made anew after a fork
 //! gate.rs         how many requests a store has at a time: fewer when it complains
 //! pace.rs         which requests are slow, and may be sent again
@@ -57,13 +57,13 @@ use crate::{
 
 /// So many reads at once hide the time to the first byte of each: of 4 MiB they are 134 MB, more than 10 Gb/s bring in 100 ms (125 MB).
 const READS_AT_ONCE: usize = 32;
-/// How many objects are taken from a listing at once.
+/// The number of objects that are taken from a listing at once.
 const PAGE_OBJECTS: usize = 1000;
 
 /// Objects in stores, by their URLs: `s3://bucket/folder/object`.
 ///
-/// Credentials, endpoints and regions come from the environment, as other tools read them. A store has no folders: one is there as long as
-/// something lies in it.
+/// Credentials, endpoints and regions come from the environment, as other tools read them. A store has no folders: one exists as long as
+/// there is something in it.
 #[derive(Debug, Clone)]
 pub struct RemoteStorage {
     buffers: BufferPool,
@@ -193,7 +193,7 @@ impl Storage for RemoteStorage {
         }
     }
 
-    /// Stores have no locks. This keeps threads of one process apart; processes are kept apart by what they write: the same bytes, or notes
+    /// Stores have no locks. This excludes threads of one process; processes are safe because of what they write: the same bytes, or notes
     /// that only the first can leave.
     fn lock(&self, path: &Path) -> Result<Option<Lock>> {
         self.locate(path)?;
@@ -240,13 +240,13 @@ fn find(location: &Location) -> io::Result<Option<ObjectMeta>> {
     request(location, 0, |store| async move { head(&*store, location).await })
 }
 
-/// What an object is called below a folder; `None` for what stands for the folder itself.
+/// The name of an object relative to a folder; `None` for an object that represents the folder itself.
 fn below(folder: &Key, object: &Key) -> Option<PathBuf> {
     let below = object.as_ref().strip_prefix(folder.as_ref())?.trim_start_matches('/');
     (!below.is_empty()).then(|| below.into())
 }
 
-/// The objects below a folder, taken from the store some at a time.
+/// The objects below a folder, fetched from the store in batches.
 struct Pages {
     root: PathBuf,
     process: &'static Process,

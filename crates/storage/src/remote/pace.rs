@@ -19,7 +19,7 @@ const PAUSE_MIN: Duration = Duration::from_millis(250);
 /// How many requests of a size are remembered, and how many it takes to know what is usual.
 const REMEMBERED: usize = 32;
 const KNOWN: usize = 8;
-/// One in so many requests may be sent again, and not more of them in a row than were saved up. The first requests are sent together, and some of them may
+/// One in this many requests may be sent again, and no more of them in a row than were saved up. The first requests are sent together, and some of them may
 /// be slow before any was saved.
 const AGAIN: Budget = Budget { one_in: 16.0, saved_max: 8.0, saved: 4.0 };
 /// The same of bodies whose rest is asked for.
@@ -35,9 +35,9 @@ pub(super) struct Pace {
 struct State {
     /// By size, each class twice as large as the one before.
     lately: HashMap<u32, VecDeque<Duration>>,
-    /// How long answers took to begin, of which nobody knew how long they would be.
+    /// The latencies of responses whose size was not known in advance.
     beginnings: VecDeque<Duration>,
-    /// The longest pauses of bodies that came whole.
+    /// The longest pauses of bodies that arrived completely.
     pauses: VecDeque<Duration>,
     again: Budget,
     rest: Budget,
@@ -69,7 +69,7 @@ impl Pace {
         Self { state: Mutex::new(State { lately, beginnings, pauses, again: AGAIN, rest: REST }) }
     }
 
-    /// How long to wait for a request of about so many bytes before it is slow; `None` while nobody knows.
+    /// The time after which a request of about this many bytes is slow; `None` while that is unknown.
     pub(super) fn patience(&self, bytes: u64) -> Option<Duration> {
         self.lock().lately.get(&class_of(bytes)).and_then(longer_than_usual).map(|slow| slow.max(PATIENCE_MIN))
     }
@@ -84,7 +84,7 @@ impl Pace {
         longer_than_usual(&self.lock().pauses).map(|stalled| stalled.max(PAUSE_MIN))
     }
 
-    /// A body came whole, and never paused for longer than this.
+    /// A body arrived completely, and never paused for longer than this.
     pub(super) fn note_pause(&self, longest: Duration) {
         let mut state = self.lock();
         state.rest.earn();
@@ -96,7 +96,7 @@ impl Pace {
         remember(&mut self.lock().beginnings, took);
     }
 
-    /// A request of about so many bytes took so long.
+    /// A request of about this many bytes took this long.
     pub(super) fn note(&self, bytes: u64, took: Duration) {
         let mut state = self.lock();
         state.again.earn();
@@ -126,7 +126,7 @@ fn remember(lately: &mut VecDeque<Duration>, one: Duration) {
     lately.push_back(one);
 }
 
-/// What is slow beside these; `None` where they are too few.
+/// What is slow compared with these; `None` if there are too few.
 fn longer_than_usual(lately: &VecDeque<Duration>) -> Option<Duration> {
     let mut sorted: Vec<Duration> = lately.iter().copied().collect();
     sorted.sort_unstable();

@@ -1,6 +1,6 @@
 //! What a process needs to talk to stores: one small runtime, and a client of each store.
 //!
-//! Neither survives a fork: the threads that do the work stay behind, and a child that used its parent's clients would wait for them for
+//! Neither survives a fork: the threads that do the work stay behind, and a child that used its parent's clients would wait for them
 //! ever. So both belong to a process, and a child makes its own when it first needs them (`per_process.rs`).
 
 use std::collections::HashMap;
@@ -17,7 +17,7 @@ use super::location::{Location, Settings};
 use super::pace::Pace;
 use crate::per_process::PerProcess;
 
-/// The threads that talk to stores. Whoever wants bytes waits in a thread of its own; these only move them.
+/// The threads that talk to stores. Requests wait in threads of their own; these only transfer bytes.
 const THREADS: usize = 2;
 
 pub(super) struct Process {
@@ -52,7 +52,7 @@ impl Process {
         Ok(Self { runtime, stores: Mutex::default() })
     }
 
-    /// The store that `location` lies in, connected to when it is first asked for.
+    /// The store of `location`, connected to on first use.
     pub(super) fn store(&self, location: &Location) -> io::Result<Store> {
         let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
         let name = (location.base.clone(), location.settings.clone());

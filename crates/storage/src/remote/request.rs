@@ -17,17 +17,17 @@ use super::process::{Process, Store};
 
 /// How long anything may take, retries and all.
 const TIME_MAX: Duration = Duration::from_mins(4);
-/// And besides, for its bytes: a store that is slower than this is as good as gone.
+/// In addition, for its bytes: a store that is slower than this counts as unreachable.
 const BYTES_PER_SECOND_MIN: u64 = 100_000;
 /// How often it is looked whether a request has become slow that was not, or may now be sent again.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
-/// How long moving so many bytes may take.
+/// How long transferring this many bytes may take.
 pub(super) fn time_for(bytes: u64) -> Duration {
     TIME_MAX + Duration::from_secs(bytes / BYTES_PER_SECOND_MIN)
 }
 
-/// Has the store of `location` do `work`, which moves about so many bytes. The thread that asks waits for it.
+/// Runs `work`, which transfers about this many bytes, with the store of `location`. The calling thread waits for it.
 pub(super) fn request<T, F>(
     location: &Location,
     bytes: u64,

@@ -24,22 +24,22 @@ use crate::{BufferPool, Error, Result, Upload, sequential};
 const PART_BYTES: usize = 8 << 20;
 /// So many parts are under way at once.
 const PARTS_IN_FLIGHT: usize = 4;
-/// In milliseconds: how long to wait before writing once more what a store says is there, and is not.
+/// In milliseconds: how long to wait before writing again what a store claims to have, but does not.
 const PAUSES: [u64; 6] = [100, 200, 400, 800, 1600, 3200];
 /// How long giving up may take.
 const ABORT_TIME: Duration = Duration::from_secs(10);
 
-/// An object that is being written: it is there once it is committed.
+/// An object that is being written: it is visible once it is committed.
 pub(super) struct RemoteUpload {
     path: PathBuf,
     location: Location,
     /// What was not sent yet.
     rest: Vec<u8>,
-    /// Begun when there is more than one part; `None` again once it is whole.
+    /// Begun when there is more than one part; `None` again once it is complete.
     multipart: Option<Box<dyn MultipartUpload>>,
     /// Parts on their way, the oldest first.
     parts: VecDeque<JoinHandle<io::Result<()>>>,
-    /// What all parts have, sent or not: to tell whether it is there.
+    /// The total size of all parts, sent or not: to check whether the object exists.
     bytes: u64,
     hash: Xxh3,
 }
@@ -108,7 +108,7 @@ impl RemoteUpload {
         let completed = process.runtime.block_on(async { tokio::time::timeout(time, multipart.complete()).await });
         let failed = match completed {
             Ok(Ok(_)) => return Ok(()),
-            // Perhaps it was whole before, and the answer was lost on the way: asked once more, a store knows nothing of an upload that is over.
+            // Perhaps it was completed before, and the response was lost: a store does not know an upload any more once it is completed.
             Ok(Err(error)) if was_answered(&error) && self.is_there().unwrap_or(false) => return Ok(()),
             Ok(Err(StoreError::NotFound { .. })) => {
                 let hint = "run the command again; if a rule of the bucket removes unfinished uploads, give them a day at least";

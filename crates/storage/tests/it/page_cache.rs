@@ -6,7 +6,7 @@ use forebay_storage::{DroppedCache, LocalStorage, Storage, resident_fraction};
 
 #[test]
 fn dropped_files_leave_the_page_cache() {
-    // Not in the usual temporary folder: it may lie in memory, where nothing can be dropped.
+    // Not in the usual temporary folder, which may be in memory, where nothing can be dropped.
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let [first, second] = ["first", "second"].map(|name| folder.path().join(name));
     std::fs::write(&first, vec![1; 3_000_000]).unwrap();

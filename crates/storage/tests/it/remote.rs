@@ -156,8 +156,8 @@ fn the_rest_of_a_stalled_body_is_asked_for() {
     assert_eq!(again, 0, "nothing that came is read twice");
 }
 
-/// A whole object, of which nobody knows beforehand how large it is, is slow beside others of its size only; one whose answer does not begin is slow
-/// beside all others.
+/// An object whose size is not known in advance is only slow compared with others of its size; one whose response does not begin is slow
+/// compared with all others.
 #[test]
 fn whole_objects_are_slow_beside_others_of_their_size() {
     let server = ObjectServer::start();
@@ -182,7 +182,7 @@ fn whole_objects_are_slow_beside_others_of_their_size() {
     assert!((202..=215).contains(&requests), "{requests} for 200 objects, of which 3 in a hundred do not come");
 }
 
-/// One body in twenty stalls for minutes, beside all other faults, and none of them is waited for.
+/// One body in twenty stalls for minutes, in addition to all other faults, and none of them is waited for.
 #[test]
 fn stalls_beside_other_faults_hold_nobody_up() {
     let server = ObjectServer::start();
@@ -204,7 +204,7 @@ fn stalls_beside_other_faults_hold_nobody_up() {
     assert!(begun.elapsed() < Duration::from_mins(1), "{:?} for 640 ranges", begun.elapsed());
 }
 
-/// However a store fails, whoever reads is told so in the end.
+/// However a store fails, the reader gets an error in the end.
 #[test]
 fn a_dead_store_is_an_error_that_names_the_object() {
     let server = ObjectServer::start();
@@ -361,7 +361,7 @@ fn what_was_read_is_kept_from_run_to_run() {
     read_all(&cached(1 << 30));
     assert_eq!(gets(), 0);
 
-    // Another version is another object; what is left of the old one makes room.
+    // Another version is another object; the blocks of the old one are evicted.
     let replaced: Vec<u8> = content.iter().map(|byte| byte ^ 1).collect();
     server.put("bucket/data/shard", replaced.clone());
     let storage = cached(7 << 20);
@@ -424,13 +424,13 @@ fn data_sets_that_share_a_cache_evict_nothing_of_each_other() {
         assert_eq!((epoch(&one, "one"), epoch(&other, "other")), (2, 6), "round {round}: what got in first stays");
         assert!(taken() <= 9 << 20, "both together: {}", taken());
     }
-    // What nobody has open any more makes room.
+    // Objects that nobody has open any more are evicted.
     drop(one);
     assert_eq!(epoch(&other, "other"), 6);
     assert_eq!(epoch(&other, "other"), 2);
 }
 
-/// How many bytes blocks take, each of which is whole; and nothing else is there.
+/// The size of all blocks, each of which is complete; checks that there is nothing else.
 fn bytes_of_whole_blocks(folder: &Path) -> u64 {
     let whole = |path: &std::path::PathBuf| {
         let content = std::fs::read(path).unwrap();

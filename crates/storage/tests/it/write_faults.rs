@@ -58,7 +58,7 @@ fn with_each(objects: usize, threads: usize, work: impl Fn(PathBuf, usize) + Syn
     });
 }
 
-/// Whoever wrote an object is told so, though the answer was lost, and whoever wrote another one is told that, too.
+/// The writer of an object is told that it succeeded even if the response was lost; a writer of a different one is told that it did not.
 #[test]
 fn what_is_written_once_is_there_whatever_becomes_of_answers() {
     const OBJECTS: usize = 40;

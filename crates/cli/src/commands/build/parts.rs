@@ -117,7 +117,7 @@ fn prepare(arguments: &Arguments, task: Task, strategy: Strategy, output: &Outpu
     let shards = arguments.shards.map(|shards| shards as usize);
     let shards = shards.unwrap_or_else(|| default_shards(samples, threads, task.bytes_per_sample));
     let resume = command_line().map(|mut resume| {
-        // What goes on with a prepared build on one machine is the build without its parts.
+        // On one machine, a plain build continues a prepared build without its parts.
         resume.arguments.retain(|argument| argument != "--prepare");
         resume
     });

@@ -10,9 +10,9 @@ use super::Common;
 use super::planned::{MadeFolder, PlannedRun};
 use crate::error::{Error, Result};
 
-/// What a profile takes besides its strategies: probing the storage, measuring steps.
+/// What a profile takes in addition to its strategies: probing the storage, measuring steps.
 const OVERHEAD_SECONDS: f64 = 3.0;
-/// Building, and looking at costs, has overheads of its own for each strategy.
+/// Building and measuring costs have a fixed overhead per strategy.
 const STRATEGY_SECONDS: f64 = 0.2;
 
 /// Seconds that each run should take, by the costs of a few samples. Runs on the same data share what was measured, and so do runs
@@ -54,12 +54,12 @@ pub(super) fn seconds(runs: &[PlannedRun], common: &Common, work: &Path, progres
 /// How fast random numbers are made and written, about.
 const MADE_BYTES_PER_SECOND: f64 = 200e6;
 
-/// Enough to know their costs, but not so many that making them takes long.
+/// Enough to determine their costs, but not so many that generating them takes long.
 fn few_samples(run: &PlannedRun) -> u64 {
     ((32e6 / run.made_bytes_each()) as u64).clamp(4, 32).min(run.samples)
 }
 
-/// The costs of samples that are `factor` times as large, of which there are so many.
+/// The costs of this many samples that are `factor` times as large.
 fn scaled(costs: &Profile, factor: f64, samples: u64) -> Profile {
     let mut costs = costs.clone();
     costs.data.samples = samples;

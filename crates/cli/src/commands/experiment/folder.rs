@@ -1,4 +1,4 @@
-//! The folder of an experiment: what it is, and what is done of it.
+//! The folder of an experiment: its settings and its progress.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -86,7 +86,7 @@ impl Folder {
         self.path.join(format!("{:02}-{name}.json", number + 1))
     }
 
-    /// Writes down what is being done, so that the same command goes on with it.
+    /// Records the settings, so that the same command can resume the experiment.
     pub(super) fn begin(&self, name: &str, runs: &[PlannedRun], common: &Common) -> Result<()> {
         let text = serde_json::to_string_pretty(&Written::new(name, runs, common)?)
             .expect("an experiment has text keys and plain values");
@@ -136,7 +136,7 @@ fn lock(folder: &Path) -> Result<File> {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // Removed while it is held: whoever comes now makes another. It is no loss where it stays.
+        // Removed while it is held: the next process creates another one. It does no harm if it stays.
         if self.lock.is_some() {
             let _ = std::fs::remove_file(self.path.join(LOCK_FILE));
         }

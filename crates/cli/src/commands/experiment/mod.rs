@@ -1,7 +1,7 @@
 //! `forebay experiment`: PRESTO's experiments, one command each.
 //!
 //! An experiment is a list of profiles that differ in one thing. The list is made first and written down, with what it should
-//! take; each profile is a file that is there whole or not at all, so an experiment that was stopped goes on where it was.
+//! take; each profile is written atomically, so an interrupted experiment resumes where it was.
 
 mod estimate;
 mod folder;
@@ -287,7 +287,7 @@ struct Outcome {
     #[serde(serialize_with = "crate::output::as_text::path")]
     folder: PathBuf,
     runs: Vec<RunOutcome>,
-    /// How long it should take in all, without what is there already.
+    /// The estimated total time, without the profiles that exist already.
     estimated_seconds: f64,
     /// How long it took; `None` for a plan that was not run.
     seconds: Option<f64>,
@@ -297,7 +297,7 @@ struct Outcome {
     table: Option<PathBuf>,
     /// Throughput of every strategy in every run.
     findings: Vec<Finding>,
-    /// What they come to, in words: the answer to what was asked first.
+    /// The findings in words, with the answer to the experiment's question first.
     remarks: Vec<String>,
 }
 
@@ -351,7 +351,7 @@ fn execute(kind: &Kind, output: &Output) -> Result<Outcome> {
         outcome.runs.push(RunOutcome { name: run.name.clone(), profile, strategies, estimated_seconds, reused });
     }
     if common.dry_run {
-        // The estimate needed a place to work in; it stays where it holds something else.
+        // The estimate needed a working folder; it stays if it contains something else.
         let _ = std::fs::remove_dir(folder.path());
         return Ok(outcome);
     }

@@ -20,17 +20,17 @@ use crate::error::{Error, Result};
 use crate::file_list::{ListArguments, listing_options};
 use forebay_demo::{Domain, Order, TensorKind};
 
-/// One profile that is to be measured.
+/// One profile to measure.
 #[derive(Clone)]
 pub(super) struct PlannedRun {
-    /// What tells it from the others: `threads-4`.
+    /// What distinguishes it from the others: `threads-4`.
     pub(super) name: String,
     pub(super) pipeline: Pipeline,
     pub(super) data: PathBuf,
     pub(super) reach: Reach,
     /// How many files there are, and of how many bytes; neither for data that is yet to be made.
     files: (u64, u64),
-    /// Data that is made for it, in a folder that is removed again; `data` only tells it from others.
+    /// Data that is generated for it, in a temporary folder; `data` only distinguishes it from others.
     pub(super) order: Option<Order>,
     pub(super) samples: u64,
     pub(super) runs: NonZeroU32,
@@ -106,12 +106,12 @@ impl PlannedRun {
             on_error: common.on_error.choice(),
             work_folder: work_folder.to_owned(),
             strategies: self.strategies.clone(),
-            // An experiment measures what it was asked to, and nothing besides.
+            // An experiment measures only what was requested.
             compressions: Vec::new(),
         }
     }
 
-    /// The same on so many samples.
+    /// The same with that many samples.
     pub(super) fn with_samples(&self, samples: u64) -> Self {
         let order = self.order.clone().map(|order| Order { samples, ..order });
         Self { order, samples, ..self.clone() }
@@ -157,7 +157,7 @@ impl PlannedRun {
     }
 }
 
-/// The strategies of these names, or all, in these formats besides.
+/// The strategies of these names, or all of them, and also in these formats.
 fn strategies(pipeline: &Pipeline, names: &[String], formats: &[StorageFormat]) -> Result<Vec<Strategy>> {
     if names.is_empty() {
         return Ok(Strategy::all(pipeline, formats));

@@ -1,4 +1,4 @@
-//! What an experiment shows: throughput of every strategy in every run, and what that comes to in words.
+//! The results of an experiment: the throughput of every strategy in every run, and the findings in words.
 
 use forebay_plan::{Profile, StepCost, analyze, summarize, units};
 use serde::Serialize;
@@ -21,7 +21,7 @@ pub(super) struct Finding {
     pub(super) bytes_per_sample: f64,
     pub(super) storage_bytes_total: u64,
     pub(super) prep_seconds_total: f64,
-    /// Whether the strategy is stored in a format of its own, and what that saves in storage.
+    /// Whether the strategy has a storage format, and what that saves in storage.
     pub(super) space_saving: Option<f64>,
     /// Throughput over that of the split as it is.
     pub(super) throughput_factor: Option<f64>,
@@ -77,7 +77,7 @@ fn distinct<'f>(names: impl Iterator<Item = &'f str>) -> Vec<&'f str> {
     all
 }
 
-/// What the findings come to: what was found first.
+/// The findings in words, the main one first.
 pub(super) fn remarks(kind: &Kind, runs: &[PlannedRun], profiles: &[Profile], findings: &[Finding]) -> Vec<String> {
     let mut remarks: Vec<String> = headline(kind, runs, profiles, findings).into_iter().collect();
     match kind {
@@ -205,7 +205,7 @@ fn shuffle_cost(findings: &[Finding]) -> Vec<String> {
     remarks
 }
 
-/// A buffer of whole samples is smallest where samples are.
+/// A buffer of samples is smallest where samples are smallest.
 fn where_to_shuffle(steps: &[StepCost]) -> Option<String> {
     let small = steps.iter().min_by(|one, other| one.bytes_out.total_cmp(&other.bytes_out))?;
     let last = steps.last()?;
@@ -224,7 +224,7 @@ pub(super) fn show(outcome: &Outcome, page: &mut Page) {
         page.table(&plan_table(outcome));
         page.gap();
         page.paragraph(&format!(
-            "It should take {}; what is done is kept, so it may be stopped at any time.",
+            "It should take {}. It can be stopped at any time: finished runs are kept.",
             units::seconds(outcome.estimated_seconds)
         ));
         return page.next_step("Next:", "the same command without --dry-run");

@@ -21,7 +21,7 @@ pub(super) struct Found {
     pipeline: String,
     strategy: String,
     split: Split,
-    /// The fields that are kept encoded.
+    /// The fields that are stored encoded.
     encodings: Vec<FieldEncoding>,
     samples: u64,
     bytes: u64,

@@ -34,7 +34,7 @@ struct StepFound {
     random: bool,
     /// What a sample is after it.
     output: String,
-    /// The strategy that keeps this state, if one may.
+    /// The strategy that stores this stage, if there is one.
     strategy: Option<String>,
 }
 

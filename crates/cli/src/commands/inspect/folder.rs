@@ -1,4 +1,4 @@
-//! A folder of files that no build made: how many there are of which format.
+//! A folder of files other than a data set: the number of files by format.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -69,7 +69,7 @@ struct Survey {
     decoder: Decoder,
 }
 
-/// Looks at the beginning of every file below `path`, or at all of it. Whether there are images, and no other samples.
+/// Reads the beginning of every file below `path`, or all of it. Returns whether there are images, and no other samples.
 pub(super) fn inspect(path: &Path, verify: bool) -> Result<(Found, bool)> {
     let source =
         Source { files: Some("**/*".to_owned()), label: Label::None, order: Some(Order::Sorted), ..Source::default() };
@@ -100,7 +100,7 @@ pub(super) fn inspect(path: &Path, verify: bool) -> Result<(Found, bool)> {
 }
 
 impl Survey {
-    /// Adds one file, the path of which below the folder is `below`. What is wrong with it does not end the work.
+    /// Adds one file; `below` is its path relative to the folder. An error in it does not end the work.
     fn add(&mut self, full: &Path, below: &Path, key: &str, bytes: u64, verify: bool) {
         let head = match head(full) {
             Ok(head) => head,
@@ -147,7 +147,7 @@ impl Survey {
         }
     }
 
-    /// Looks closer at a file: what it is in a few words, or what is wrong with it.
+    /// Examines a file: returns a short description, or what is wrong with it.
     fn look(&mut self, sort: Sort, path: &Path, bytes: u64, verify: bool) -> Result<Option<String>, String> {
         let said = |error: &dyn std::fmt::Display| first_line(&error.to_string());
         if matches!(sort, Sort::Image(_)) && verify {

@@ -50,7 +50,7 @@ struct L3 {
 
 #[derive(Debug, Serialize)]
 struct L3Strip {
-    /// `null` in the released layout, where a strip lies in pieces.
+    /// `null` in the published layout, where a strip is in several pieces.
     bytes: Option<u64>,
     /// What is wrong with it; looked for by `--verify`.
     damage: Option<String>,

@@ -31,7 +31,7 @@ pub(super) struct Found {
     record: Option<RecordFound>,
 }
 
-/// Reads the whole file, checks every checksum, and shows record `wanted`, or the first.
+/// Reads the file, verifies every checksum, and shows record `wanted`, or the first.
 pub(super) fn inspect(path: &Path, bytes: u64, wanted: Option<u64>) -> Result<Found> {
     let file = reader::open(path)?;
     let name = path.display().to_string();

@@ -9,7 +9,7 @@ use forebay_record::{arrow, parquet};
 
 use super::arrays::IdxHeader;
 
-/// So many bytes are enough to tell what a file is.
+/// The number of bytes that is enough to determine the type of a file.
 pub(super) const HEAD_BYTES: u64 = 4096;
 
 /// What a file is.
@@ -160,7 +160,7 @@ pub(super) fn promised(path: &Path) -> Option<&'static str> {
     named.or_else(|| Format::from_name(&extension).map(Format::name))
 }
 
-/// What neither the image decoders nor those of sound read, and know by name.
+/// Formats that neither the image nor the audio decoders read, but know by name.
 fn foreign(head: &[u8]) -> Option<&'static str> {
     let named = |error| if let CodecError::Unsupported { format, .. } = error { Some(format) } else { None };
     EncodedImage::open(head).err().and_then(named).or_else(|| audio::inspect(head).err().and_then(named))
@@ -172,7 +172,7 @@ fn is_compressed(head: &[u8]) -> bool {
         || FRAMES.iter().any(|magic| head.starts_with(magic))
 }
 
-/// Whether the name of a compressed file says that it is something else than records: those may be called anything.
+/// Whether the name of a compressed file says that it is something other than records, which can have any name.
 fn has_compressed_name(name: &str) -> bool {
     let mut parts = name.rsplit('.');
     match parts.next() {

@@ -31,7 +31,7 @@ struct Members {
     bytes: u64,
 }
 
-/// Names beyond so many are counted as one: they are keys rather than kinds then.
+/// Names beyond this number are counted as one: then they are keys rather than field names.
 const NAMES_MAX: usize = 50;
 const OTHERS: &str = "(others)";
 

@@ -31,7 +31,7 @@ pub(super) fn inspect(path: &Path, sort: Sort, bytes: u64) -> Result<Found> {
         Found { path: path.to_owned(), format: sort.name(), bytes, lines: lines(path)?, letters: None, words: None };
     let limits = ArticleLimits::default();
     if sort == Sort::Html {
-        // One byte more than is allowed, so that a longer page is refused for what it is.
+        // One byte more than allowed, so that a longer page is refused as too long.
         let page = read_up_to(path, limits.max_bytes as u64 + 1)?;
         let text =
             article_text(&page, None, &limits).map_err(|source| Error::Codec { path: path.to_owned(), source })?;
@@ -41,7 +41,7 @@ pub(super) fn inspect(path: &Path, sort: Sort, bytes: u64) -> Result<Found> {
     Ok(found)
 }
 
-/// How many lines a file has, of which no more than a piece is held.
+/// The number of lines of a file, of which only a piece is in memory.
 fn lines(path: &Path) -> Result<u64> {
     let mut input = BufReader::new(reader::open(path)?);
     let mut lines = 0;

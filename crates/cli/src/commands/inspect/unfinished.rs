@@ -15,14 +15,14 @@ pub(super) struct Found {
     #[serde(serialize_with = "crate::output::as_text::path")]
     path: PathBuf,
     strategy: String,
-    /// How many shards there will be, and how many are whole.
+    /// The total number of shards, and the number of finished ones.
     shards: usize,
     shards_done: usize,
     samples_done: u64,
     bytes_done: u64,
     /// Whether it is running now.
     running: bool,
-    /// The command that goes on with it, where that is known, and the folder to run it in.
+    /// The command that resumes it, if known, and the folder to run it in.
     command: Option<String>,
     command_folder: Option<String>,
 }
@@ -41,7 +41,7 @@ pub(super) fn inspect(path: &Path) -> Result<Option<Found>> {
     }))
 }
 
-/// The command line, to be typed. It begins with the program and what it does, whatever the folder says: others may have made it.
+/// The command line to type. It always begins with the program and its subcommand, whatever the folder says, since the folder may be untrusted.
 fn command(resume: &Resume) -> String {
     let arguments = resume.arguments.strip_prefix(&["build".to_owned()]).unwrap_or(&resume.arguments);
     let arguments = arguments.iter().map(quoted);
@@ -66,7 +66,7 @@ impl Found {
             (Some(command), Some(folder)) => page.next_step(&format!("Go on with it, in {folder}:"), command),
             _ => {
                 page.gap();
-                page.paragraph("Go on with it by running the same build again; the shards that are done are kept.");
+                page.paragraph("To resume, run the same build again: finished shards are kept.");
             }
         }
     }

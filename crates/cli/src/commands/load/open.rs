@@ -14,7 +14,7 @@ use crate::commands::plan::read_plan;
 use crate::error::{Error, Result};
 use crate::file_list::listing_options;
 
-/// What is to be loaded.
+/// What to load.
 pub(super) fn open(arguments: &Arguments, storage: &Arc<dyn Storage>) -> Result<Arc<dyn Source>> {
     let path = Path::new(&arguments.what);
     let is_folder = arguments::look_at(path)? == Some(EntryKind::Folder);
@@ -60,7 +60,7 @@ pub(super) fn interleaved(
     Ok((Arc::new(Interleaved::new(sources)?), counts))
 }
 
-/// The data set in `folder`, in one format or several; of progressive records, so many groups of scans.
+/// The data set in `folder`, in one format or several; of progressive records, that many groups of scans.
 pub(in crate::commands) fn open_dataset(
     folder: &Path,
     storage: &Arc<dyn Storage>,
@@ -100,7 +100,7 @@ fn no_scans(scans: Option<u64>) -> Result<()> {
     }
 }
 
-/// A plan can be loaded where it chose to keep the files as they are.
+/// A plan can be loaded directly if it chose to read the source files.
 fn of_plan(path: &Path, arguments: &Arguments) -> Result<(Pipeline, PathBuf)> {
     let plan = read_plan(path)?;
     if !plan.split.keeps_files() {

@@ -76,7 +76,7 @@ fn first_batch_seconds(epochs: &[Streamed]) -> Option<f64> {
     seconds.get(seconds.len() / 2).copied()
 }
 
-/// What is kept in memory, and why not more of it was done before.
+/// What is cached in memory, and why not at a later stage.
 fn describe_cached(cached: &Cached) -> String {
     let Cached { policy, reason, limit_bytes, stage, samples, bytes, hits, stages } = cached;
     let limit = units::bytes(*limit_bytes as f64);

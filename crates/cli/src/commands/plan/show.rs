@@ -87,7 +87,7 @@ fn measurements(plan: &Plan) -> Table {
     table
 }
 
-/// What was measured here beside what is expected there.
+/// The measurements here next to the forecasts there.
 fn forecasts(plan: &Plan) -> Table {
     let mut table = Table::new(&[
         ("strategy", Align::Left),

@@ -1,4 +1,4 @@
-//! The header of a JPEG, read here as well as by the library, which keeps neither EXIF nor what lies between the segments.
+//! The header of a JPEG. It is parsed here as well as by the library, which exposes neither EXIF nor the bytes between segments.
 
 use crate::error::{Error, Result};
 use crate::image::format::Format;
@@ -20,7 +20,7 @@ pub(crate) struct Frame {
     pub(super) ids: Vec<u8>,
     /// Sampling factors of each component, horizontal and vertical.
     sampling: Vec<(usize, usize)>,
-    /// Whether the coefficients of the whole picture are kept while decoding.
+    /// Whether the coefficients of the entire image are buffered while decoding.
     pub(super) multiple_scans: bool,
     /// What libjpeg would warn of although it harms no pixel.
     pub(super) oddities: Oddities,
@@ -200,7 +200,7 @@ impl Frame {
     ///
     /// The library smooths color across the pixels that it decodes, so at the edge of a crop it would invent other
     /// neighbors than the full decode has: the crop is wider by 8 pixels and an iMCU, and trimmed. Rows need no such
-    /// margin, because the library keeps the context of skipped rows.
+    /// margin, because the library retains the context of skipped rows.
     pub(super) fn crop(&self, layout: &Layout) -> Option<Region> {
         let window = layout.window;
         // Factors of 3 and mixed ones: the library refuses to crop these.
@@ -208,7 +208,7 @@ impl Frame {
             || (self.sampling[1..self.sampling.len().min(3)].iter().all(|&factors| factors == (1, 1))
                 && (!self.four || self.sampling[3] == self.sampling[0])
                 && matches!(self.sampling[0], (1, 1 | 2 | 4) | (2, 1 | 2) | (4, 1)));
-        // Where scans leave coefficients out the library smooths a progressive picture across blocks, and knows none beyond a crop.
+        // Where scans leave coefficients out the library smooths a progressive image across blocks, and knows none beyond a crop.
         if layout.is_whole() || !common || self.header.progressive {
             return None;
         }

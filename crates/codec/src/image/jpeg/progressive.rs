@@ -1,8 +1,8 @@
-//! A JPEG as progressive scans, and these apart: the first few are the whole picture at a lower quality.
+//! A JPEG as separate progressive scans: the first few are the full image at a lower quality.
 //!
-//! libjpeg-turbo writes the same coefficients in another order (its standard script: ten scans of a color picture, six of a gray one), so that
-//! all scans together give the pixels of the source to the bit. Only what decides pixels stays of the header: size, tables, color space and
-//! the orientation. Thumbnails, profiles and comments would be read with every picture, however few scans are wanted.
+//! libjpeg-turbo writes the same coefficients in another order (its standard script: ten scans of a color image, six of a gray one), so that
+//! all scans together give exactly the pixels of the source. Only the parts of the header that affect pixels remain: size, tables, color space and
+//! the orientation. Thumbnails, profiles and comments would be read with every image, however few scans are wanted.
 
 use crate::error::{Error, Result};
 use crate::image::orientation::Orientation;
@@ -10,16 +10,16 @@ use crate::image::orientation::Orientation;
 use super::header::{self, Walk};
 use super::{NAME, SCANS_MAX, quiet, turbo};
 
-/// How many groups of scans a picture has: one for each scan of libjpeg's script for color.
+/// How many groups of scans an image has: one for each scan of libjpeg's script for color.
 pub const SCAN_GROUPS: usize = 10;
 
-/// The end of a picture, which no group has: whoever joins some of them adds it.
+/// The end of an image, which no group has: it is added when groups are joined.
 pub const END_OF_IMAGE: [u8; 2] = [0xFF, 0xD9];
 
 /// Transcodes a JPEG to progressive scans without loss, one group each; the header is in the first. Where there are fewer scans than groups, the last
 /// are empty; where there are more, the last has them.
 ///
-/// The first `n` groups, one after another and then [`END_OF_IMAGE`], are a picture for every `n` from 1 on, and all of them have the pixels of `bytes`.
+/// The first `n` groups, one after another and then [`END_OF_IMAGE`], are an image for every `n` from 1 on, and all of them have the pixels of `bytes`.
 pub fn progressive_scans(bytes: &[u8]) -> Result<[Vec<u8>; SCAN_GROUPS]> {
     let frame = header::read(bytes)?;
     let clean = quiet::prepare(&frame, bytes);
@@ -64,7 +64,7 @@ fn data_end(bytes: &[u8], start: usize) -> usize {
     start + data.windows(2).position(is_end).unwrap_or(data.len())
 }
 
-/// An EXIF segment with nothing but the orientation; nothing where the picture stands upright.
+/// An EXIF segment with nothing but the orientation; empty if the image is upright.
 fn orientation_segment(orientation: Orientation) -> Vec<u8> {
     if orientation == Orientation::Normal {
         return Vec::new();
@@ -82,7 +82,7 @@ mod tests {
     use crate::image::{Channels, DecodeOptions, Decoder, Encoding, encode};
     use crate::tensor::Tensor;
 
-    /// A picture of soft shapes and some noise.
+    /// An image of soft shapes and some noise.
     fn file(channels: usize, encoding: &str) -> Vec<u8> {
         let (width, height) = (93, 61);
         let mut pixels = Vec::new();

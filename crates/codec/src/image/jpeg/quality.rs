@@ -1,4 +1,4 @@
-//! The quality that a JPEG was encoded with, told from its quantization tables.
+//! The quality that a JPEG was encoded with, derived from its quantization tables.
 //!
 //! libjpeg scales two tables of the standard (ITU-T T.81, annex K.1) by a quality of 1 to 100, and no two qualities give the same pair. So of
 //! a file that libjpeg (or whoever took over its scale: Pillow, OpenCV, TensorFlow) wrote the quality is known exactly. Cameras and Photoshop have tables
@@ -50,7 +50,7 @@ pub fn jpeg_quality(bytes: &[u8]) -> Result<JpegQuality> {
         let pairs = [&LUMINANCE, &CHROMINANCE].into_iter().zip(&tables);
         pairs.flat_map(|(base, table)| base.iter().zip(table)).map(|(&base, &found)| off_by(base, found, quality)).sum()
     };
-    // Of equally near ones the higher: what is thought better than it is gets encoded again, not kept as it is by mistake.
+    // The higher of two equally near ones: an overestimated image is encoded again, not copied by mistake.
     let best = (1..=100).rev().map(|quality| (distance(quality), quality)).min_by_key(|&(distance, _)| distance);
     let (distance, quality) = best.ok_or_else(|| Error::format(NAME, "there is no quality"))?;
     Ok(JpegQuality { quality, exact: distance == 0 })

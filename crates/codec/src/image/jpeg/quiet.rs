@@ -1,17 +1,17 @@
-//! What is odd about a JPEG but harms no pixel, taken out before libjpeg-turbo sees it.
+//! Removes harmless oddities from a JPEG before libjpeg-turbo sees it.
 //!
-//! The library tells only its first warning, and a fatal error that follows one it calls a warning too. So a harmless warning
-//! cannot be let pass while the others are heeded. Instead the library gets bytes in which nothing harmless is left to warn
-//! of, and whatever it still warns of is damage: what is accepted, it decoded in silence.
+//! The library reports only its first warning, and reports a fatal error after a warning as a warning, too. So harmless warnings
+//! cannot be ignored while the others are heeded. Instead, the library is given bytes without anything harmless to warn
+//! about, so that every remaining warning means damage: images are accepted only if it decodes them without a warning.
 
 use std::borrow::Cow;
 
 use super::header::{Frame, Walk};
 
-/// The last bytes of a scan's header that every scan of a sequential picture has: all coefficients, at full precision.
+/// The last bytes of a scan's header that every scan of a sequential image has: all coefficients, at full precision.
 const SEQUENTIAL: [u8; 3] = [0, 63, 0];
 
-/// What is odd about a header.
+/// The oddities of a header.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Oddities {
     /// Bytes that mean nothing to a decoder, and what libjpeg expects in their place.

@@ -56,7 +56,7 @@ pub(crate) struct Job {
     pub(crate) pixels: Pixels,
     /// 1, 2, 4 or 8.
     pub(crate) divisor: usize,
-    /// Only this part of the scaled picture; its left edge must lie on an iMCU.
+    /// Only this part of the scaled image; its left edge must lie on an iMCU.
     pub(crate) crop: Option<Region>,
     /// Go on after warnings.
     pub(crate) accept_warnings: bool,
@@ -110,10 +110,10 @@ impl Handle {
     }
 }
 
-/// Decompresses `bytes` as `job` says into `output`: rows of `job.pixels`, packed, of the whole scaled picture or of the crop.
+/// Decompresses `bytes` as `job` says into `output`: rows of `job.pixels`, packed, of the whole scaled image or of the crop.
 /// Returns whether the library was silent: `false` if it warned of damage and `job.accept_warnings` let it pass.
 ///
-/// `size` is what the caller read from the header itself. A picture that the library reads otherwise is refused.
+/// `size` is what the caller read from the header itself. An image that the library reads otherwise is refused.
 pub(crate) fn decompress(bytes: &[u8], job: &Job, size: (usize, usize), output: &mut [u8]) -> Result<bool, TurboError> {
     match attempt(bytes, job, size, output, None) {
         Err(first) if first.warning && job.accept_warnings => {
@@ -123,11 +123,11 @@ pub(crate) fn decompress(bytes: &[u8], job: &Job, size: (usize, usize), output: 
     }
 }
 
-/// Decompresses; stops at the first warning, or goes on if that is `expected`.
+/// Decompresses; stops at the first warning, or continues if that is `expected`.
 ///
-/// To go on is to lose sight: the library tells the first warning only, and calls a fatal error that follows it a warning
-/// as well. But it keeps one message, which a fatal error replaces. So if the message is that of the first warning in the
-/// end, as it was when the library stopped there, nothing fatal has happened.
+/// If it continues, information is lost: the library reports only the first warning, and reports a fatal error after it as a warning
+/// as well. But it stores one message, which a fatal error replaces. So if the final message is that of the first
+/// warning, nothing fatal has happened.
 fn attempt(
     bytes: &[u8],
     job: &Job,
@@ -140,8 +140,8 @@ fn attempt(
         Err(error) if expected.is_some() => Err(TurboError { warning: false, ..error }),
         other => other,
     };
-    // An instance keeps the tables of the picture before, and would lend them to one that has lost its own; after an error it
-    // even goes on reading the header before. So each picture has its own.
+    // An instance retains the tables of the previous image, and would use them for one that lacks its own; after an error it
+    // even continues with the previous header. So each image has its own instance.
     let mut handle = Handle::new(sys::TJINIT_TJINIT_DECOMPRESS)?;
     handle.set(sys::TJPARAM_TJPARAM_STOPONWARNING, usize::from(expected.is_none()))?;
     handle.set(sys::TJPARAM_TJPARAM_SAVEMARKERS, 0)?;
@@ -165,7 +165,7 @@ fn attempt(
         w: crop.width as c_int,
         h: crop.height as c_int,
     });
-    // SAFETY: the handle is live and has read a header; regions outside the picture are reported.
+    // SAFETY: the handle is live and has read a header; regions outside the image are reported.
     let status = unsafe { sys::tj3SetCroppingRegion(handle.0.as_ptr(), region) };
     handle.check(status)?;
     let (width, height) = match job.crop {
@@ -251,7 +251,7 @@ pub(crate) fn compress(
     result
 }
 
-/// Transcodes a JPEG to progressive scans: the same coefficients, without the segments that hold neither these nor their colors. A picture that the
+/// Transcodes a JPEG to progressive scans: the same coefficients, without the segments that hold neither these nor their colors. An image that the
 /// library warns of is refused, or its damage would be written as if it were meant.
 pub(crate) fn to_progressive(bytes: &[u8], scans_max: usize) -> Result<Vec<u8>, TurboError> {
     let mut handle = Handle::new(sys::TJINIT_TJINIT_TRANSFORM)?;

@@ -1,5 +1,5 @@
 //! libwebp behind safe functions.
-#![expect(unsafe_code, reason = "the library is C; every call stands here with the reason why it is sound")]
+#![expect(unsafe_code, reason = "the library is C; all calls are here, each with the reason why it is sound")]
 
 use std::ffi::c_int;
 use std::mem::MaybeUninit;
@@ -8,14 +8,14 @@ use std::ptr;
 use libwebp_sys as sys;
 use sys::VP8StatusCode as Status;
 
-/// What the library says a picture is.
+/// What the library says an image is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Features {
     pub(crate) width: usize,
     pub(crate) height: usize,
     pub(crate) alpha: bool,
     pub(crate) animated: bool,
-    /// Stored losslessly, as far as the first frame tells.
+    /// Whether it is stored losslessly, according to the first frame.
     pub(crate) lossless: bool,
 }
 
@@ -78,7 +78,7 @@ fn packed(
     Ok((mode, stride))
 }
 
-/// Decodes a still picture into `output`: packed rows of `channels`, 3 or 4.
+/// Decodes a still image into `output`: packed rows of `channels`, 3 or 4.
 pub(crate) fn decode(bytes: &[u8], features: Features, channels: usize, output: &mut [u8]) -> Result<(), WebPError> {
     let (mode, stride) = packed(features.width, features.height, channels, output)?;
     let mut config = sys::WebPDecoderConfig::new().map_err(|()| WebPError::UnsupportedFeature)?;
@@ -86,7 +86,7 @@ pub(crate) fn decode(bytes: &[u8], features: Features, channels: usize, output: 
     config.output.is_external_memory = 1;
     config.output.u.RGBA = sys::WebPRGBABuffer { rgba: output.as_mut_ptr(), stride, size: output.len() };
     // SAFETY: the input is a live slice, only read. The output is external memory of the stated stride and size, which the
-    // library checks against the picture before it writes; it outlives the call.
+    // library checks against the image before it writes; it outlives the call.
     let status = unsafe { sys::WebPDecode(bytes.as_ptr(), bytes.len(), &raw mut config) };
     // SAFETY: the configuration is initialized; external memory is left alone.
     unsafe { sys::WebPFreeDecBuffer(&raw mut config.output) };
@@ -101,7 +101,7 @@ pub(crate) fn decode_partial(
     output: &mut [u8],
 ) -> Result<usize, WebPError> {
     let (mode, stride) = packed(features.width, features.height, channels, output)?;
-    // SAFETY: the output is external memory of the stated size and stride, which the library checks against the picture
+    // SAFETY: the output is external memory of the stated size and stride, which the library checks against the image
     // before it writes; it outlives the decoder, which is deleted below.
     let decoder = unsafe { sys::WebPINewRGB(mode, output.as_mut_ptr(), output.len(), stride) };
     if decoder.is_null() {
@@ -195,7 +195,7 @@ pub(crate) fn encode(
     }
     let mut writer = MaybeUninit::<sys::WebPMemoryWriter>::zeroed();
     // SAFETY: the writer is live and this initializes it. The import reads `height` rows of `stride` bytes, which is all of
-    // `pixels`, as checked. The picture and writer outlive the encoding; both are freed once, after the output is copied.
+    // `pixels`, as checked. The image and writer outlive the encoding; both are freed once, after the output is copied.
     unsafe {
         sys::WebPMemoryWriterInit(writer.as_mut_ptr());
         picture.writer = Some(sys::WebPMemoryWrite);

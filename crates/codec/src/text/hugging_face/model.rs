@@ -92,7 +92,7 @@ fn characters(component: &Value, tokens: &Tokens) -> Result<Start> {
     Ok(Start::Characters { ids, bytes, unknown, join: component["fuse_unk"].as_bool().unwrap_or(false) })
 }
 
-/// The tokens `<0x00>` to `<0xFF>`, if all are there.
+/// The tokens `<0x00>` to `<0xFF>`, if all of them exist.
 fn fallback(tokens: &Tokens) -> Option<Box<[u32; 256]>> {
     let mut ids = Box::new([0; 256]);
     for (byte, id) in ids.iter_mut().enumerate() {

@@ -22,10 +22,10 @@ use crate::threads::{each, share};
 const PIECE_BYTES: usize = 16 << 20;
 const PIECES_MAX: usize = 8;
 
-/// A thread takes so many bytes at once, of one record or of several that are shorter.
+/// A thread processes this many bytes at once, of one record or of several shorter ones.
 const PORTION_BYTES: usize = 2 << 20;
 
-/// All is inflated once more until so many CPU seconds are over.
+/// Everything is decompressed repeatedly until this many CPU seconds are over.
 pub(in super::super) const INFLATING_SECONDS: f64 = 0.03;
 
 /// Records as they are before they are compressed, and what it took to get there and back, in CPU seconds.
@@ -65,7 +65,7 @@ impl<'r> Encoded<'r> {
         &self.frames[location.offset as usize..location.end() as usize]
     }
 
-    /// What is compressed: small records whole; of large ones a piece of each, then another of each.
+    /// What is compressed: small records completely; of large ones a piece of each, then another of each.
     fn pieces(&self) -> impl Iterator<Item = Plain<'r>> {
         let rounds = if self.whole { 1 } else { PIECES_MAX };
         let of_round = move |round| {
@@ -82,7 +82,7 @@ impl<'r> Encoded<'r> {
             return (round == 0).then_some(frame);
         }
         let pieces = (frame.len() / PIECE_BYTES).min(PIECES_MAX);
-        // Another part of each record, and in the next round one that lies apart from it.
+        // Another part of each record, and in the next round a distant one.
         let steps = (0..PIECES_MAX).map(|step| (step * 3 + PIECES_MAX / 2) % PIECES_MAX);
         let place = steps.filter(|place| *place < pieces).nth((round + number) % pieces).filter(|_| round < pieces)?;
         let part = frame.len() / pieces;
@@ -159,7 +159,7 @@ impl<'r> Encoded<'r> {
 /// Some pieces, compressed.
 struct Portion {
     bytes: Vec<u8>,
-    /// What is inflated at once, by where it lies in `bytes`.
+    /// The ranges of `bytes` that are decompressed at once.
     blocks: Vec<CompressedBlock>,
     pieces: Vec<Piece>,
 }
@@ -206,7 +206,7 @@ pub(super) struct Threads {
 const RINGS_BYTES_MAX: u64 = 512 << 20;
 
 impl Threads {
-    /// So many at the most, each of which inflates into so much memory.
+    /// At most this many, each of which decompresses into that much memory.
     pub(super) fn new(count: usize, ring_bytes: u64) -> Result<Self> {
         let count = count.min((RINGS_BYTES_MAX / ring_bytes.max(1)) as usize).max(1);
         let rings = (0..count).map(|_| Ring::new(ring_bytes)).collect::<Result<_>>()?;
@@ -256,7 +256,7 @@ impl Threads {
                 let (bytes, block) = blocks[number % blocks.len()];
                 inflate(&bytes[block.offset as usize..block.end() as usize], block, ring)
             };
-            // Once more, to have everything in place.
+            // Once more, to warm up.
             one(first, ring)?;
             let (begun, mut passes) = (thread_cpu_seconds(), 0.0);
             loop {
@@ -314,7 +314,7 @@ impl Ring {
     }
 }
 
-/// Memory for so many bytes.
+/// Memory for that many bytes.
 fn space(bytes: u64) -> Result<Vec<u8>> {
     memory::zeroed(bytes as usize).map_err(|_| refused(std::io::ErrorKind::OutOfMemory.into()))
 }

@@ -1,4 +1,4 @@
-//! 64 pixels at a time; permutations across the whole vector put the channels side by side.
+//! 64 pixels at a time; permutations across the full vector interleave the channels.
 
 use std::arch::x86_64::{
     __m512i, _mm512_add_epi16, _mm512_add_epi32, _mm512_loadu_si512, _mm512_madd_epi16, _mm512_mask_permutexvar_epi8,

@@ -17,7 +17,7 @@ use super::dispatch;
 use crate::level::Supported;
 
 // JFIF's conversion with 16 bits behind the point, as libjpeg rounds it: 1.40200, 1.77200, 0.34414 and 0.71414 are 91881,
-// 116130, 22554 and 46802. What is left of each after whole multiples of 65536 fits into 16 bits with a sign.
+// 116130, 22554 and 46802. The remainder of each modulo 65536 fits into a signed 16-bit number.
 const RED_CR: i16 = (91_881 - 65_536) as i16;
 const BLUE_CB: i16 = (116_130 - 2 * 65_536) as i16;
 const GREEN_CB: i16 = -22_554;

@@ -1,5 +1,5 @@
 //! Dequantization and the inverse DCT: libjpeg's "islow" (Loeffler, Ligtenberg and Moschytz 1989, with constants of 13 bits
-//! and two bits kept between the passes), on four blocks side by side.
+//! and two extra bits between the passes), on four interleaved blocks.
 //!
 //! The arithmetic is that of libjpeg-turbo's vector code for x86, with its 16-bit sums and its saturation, so that even
 //! coefficients that no encoder writes give the same pixels. There is one exception, which callers learn of: where all rows
@@ -46,7 +46,7 @@ const F_2_053: i16 = 16819;
 const F_2_562: i16 = 20995;
 const F_3_072: i16 = 25172;
 
-/// How many positions of the file's order lie in the first four rows and columns.
+/// The number of leading positions in file order that are within the first four rows and columns.
 #[cfg(any(test, target_arch = "x86_64"))]
 const CORNER_EXTENT: u8 = 10;
 
@@ -62,7 +62,7 @@ pub(crate) fn quantizers(natural: &[u16; 64]) -> Quantizers {
 /// Turns the coefficients of `quad` into samples: 32 across and 8 rows of `target`, `stride` bytes from row to row.
 ///
 /// `extent` is at least the position behind the last coefficient, in the order of the file, that is not zero. Returns
-/// `false` if the coefficients are beyond what gives the same as libjpeg-turbo.
+/// `false` if the coefficients are outside the range where results equal libjpeg-turbo's.
 pub(crate) fn inverse(
     level: Supported,
     quad: &Quad,
