@@ -254,10 +254,15 @@ fn a_data_set_may_have_more_shards_than_files_may_be_open() {
         let loaded = loaded.json();
         assert!(loaded.get("skipped").is_none_or(|skipped| skipped == 0), "{arguments}: {loaded}");
     }
-    // Too few for anything: that is no fault of samples, which would be left out.
-    let failed = with_open_files(here, 4, "load set --on-error skip");
-    let message = failed.error(1);
-    assert!(message.contains("Too many open files") && !message.contains("--on-error"), "{message}");
+    // One at a time: whether two threads want one at once is chance. That is no fault of samples, which are never left out for it.
+    let few = with_open_files(here, 4, "load set --on-error skip --json");
+    if few.code == Some(0) {
+        let loaded = few.json();
+        assert!(loaded["samples"] == 80 && loaded.get("skipped").is_none_or(|skipped| skipped == 0), "{loaded}");
+    } else {
+        let message = few.error(1);
+        assert!(message.contains("Too many open files") && !message.contains("--on-error"), "{message}");
+    }
 }
 
 /// Runs a command on a file system of 4 MB that nobody else sees, after `first`; `None`, with a printed reason, where there can be none.

@@ -14,8 +14,6 @@ import numpy as np
 import torch
 import torchvision
 from torchvision.transforms import InterpolationMode
-from torchvision.transforms.v2 import ElasticTransform
-from torchvision.transforms.v2 import functional as F
 
 HEIGHT, WIDTH, DRAWS = 17, 20, 3000
 NEAREST, BILINEAR = InterpolationMode.NEAREST, InterpolationMode.BILINEAR
