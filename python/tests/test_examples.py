@@ -27,5 +27,5 @@ def test_an_example_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_the_page_lists_them_all() -> None:
     listed = re.findall(r"^\| `(\w+\.py)`", (EXAMPLES / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
-    assert len(listed) == 17
+    assert len(listed) == 18
     assert sorted(listed) == sorted(path.name for path in EXAMPLES.glob("*.py"))

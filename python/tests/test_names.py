@@ -47,6 +47,8 @@ ALLOWED = {
     *("state", "state_dict", "load_state_dict"),
     # How OpenCV and TensorFlow call this interpolation; the share of an image that a crop takes, which was called so, is `scale`.
     "area",
+    # torchvision's argument of `RandomRotation`; a flat map, which was called so, is none of its kind.
+    "expand",
     # audiomentations' argument of `AddBackgroundNoise`.
     "sounds_path",
 }
