@@ -112,14 +112,14 @@ def measure_handover(work: Work, seconds: float) -> dict[str, Any]:
     The loader's own conversion is timed in place, with everything that it does to a batch.
     """
     import forebay._frameworks
-    import forebay._loader
+    import forebay._iteration
     import numpy
 
     spent = {"seconds": 0.0, "batches": 0, "shared": 0}
     make_converter = forebay._frameworks.converter
 
-    def timed_converter(framework: str) -> Any:
-        convert = make_converter(framework)
+    def timed_converter(framework: str, pin_memory: bool = False) -> Any:
+        convert = make_converter(framework, pin_memory)
 
         def timed(native: dict[str, Any]) -> dict[str, Any]:
             begin = time.perf_counter()
@@ -131,7 +131,7 @@ def measure_handover(work: Work, seconds: float) -> dict[str, Any]:
 
         return timed
 
-    forebay._loader.converter = timed_converter  # type: ignore[attr-defined]
+    forebay._iteration.converter = timed_converter  # type: ignore[attr-defined]
     one_pass = open_full("torch", work)
     for _ in one_pass():
         pass
