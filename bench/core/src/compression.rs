@@ -205,8 +205,8 @@ impl Data {
             let mut inflater = library.open(self.longest, scope).map_err(|error| error.to_string());
             move |number: usize| {
                 let inflater = inflater.as_mut().map_err(|error| error.clone())?;
-                let inflated = inflater.inflate(&self.pieces[number % self.pieces.len()]);
-                inflated.map(|_| ()).map_err(|error| error.to_string())
+                let piece = &self.pieces[number % self.pieces.len()];
+                inflater.inflate(piece).map(|_| ()).map_err(|error| error.to_string())
             }
         })
     }

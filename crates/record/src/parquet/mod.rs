@@ -13,7 +13,7 @@
 //! Brotli, LZO, encrypted files.
 //!
 //! A file can say that it has more than it has: many rows in few bytes, or pages that inflate without end. Rows are bounded by the
-//! file's size ([`rows_max`](crate::rows_max)), the values of a page by the rows of its group, and memory for a page is had or refused, never more
+//! file's size ([`rows_max`]), the values of a page by the rows of its group, and memory for a page is had or refused, never more
 //! than [`PAGE_BYTES_MAX`].
 
 mod delta;
