@@ -2,7 +2,7 @@
 
 use forebay_engine::cores;
 use forebay_engine::load::Cached;
-use forebay_plan::units;
+use forebay_plan::{Stats, units};
 
 use super::{FieldShape, Outcome, Streamed};
 use crate::commands::show_skipped;
@@ -22,7 +22,7 @@ pub(in crate::commands) fn show(outcome: &Outcome, page: &mut Page) {
     let mut facts = vec![
         ("samples", units::count(outcome.samples)),
         ("time", units::seconds(outcome.seconds)),
-        ("throughput", units::samples_per_second(outcome.samples_per_second)),
+        ("throughput", throughput(outcome.samples_per_second, &outcome.stats.steady, outcome.epochs.len())),
         (
             "read",
             format!(
@@ -67,6 +67,23 @@ pub(in crate::commands) fn show(outcome: &Outcome, page: &mut Page) {
         page.table(&epochs_table(&outcome.epochs));
     }
     show_skipped(page, outcome.skipped, &outcome.skipped_samples);
+}
+
+/// Where epochs are faster than this once they have begun, their start is a part of the figure that is worth a word: it is what a profile leaves out.
+const STARTS_MATTER: f64 = 1.1;
+
+/// After the first batches there must be as much time as this, in all epochs together, for a rate.
+const STEADY_SECONDS_MIN: f64 = 0.5;
+
+/// Samples per second of so many epochs, their starts included; and without them, if that makes a difference.
+fn throughput(samples_per_second: f64, steady: &Stats, epochs: usize) -> String {
+    let all = units::samples_per_second(samples_per_second);
+    let rate = steady.samples as f64 / steady.seconds;
+    if steady.seconds < STEADY_SECONDS_MIN || rate < STARTS_MATTER * samples_per_second {
+        return all;
+    }
+    let of = if epochs > 1 { " of each epoch" } else { "" };
+    format!("{all}; {} after the first batch{of}", units::samples_per_second(rate))
 }
 
 /// When the first batch of an epoch was there: the epoch in the middle; `None` where none came.
@@ -137,5 +154,26 @@ impl FieldShape {
     fn describe(&self) -> String {
         let dims = self.shape.iter().map(|dim| dim.map_or_else(|| "?".to_owned(), |dim| dim.to_string()));
         format!("{} {}[{}]", self.field, self.dtype, dims.collect::<Vec<_>>().join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn starts_are_told_apart_where_they_matter() {
+        let steady = |seconds, samples| Stats { seconds, samples, ..Stats::default() };
+        assert_eq!(throughput(1_000.0, &steady(2.0, 2_050), 3), "1,000 samples/s");
+        assert_eq!(
+            throughput(1_000.0, &steady(2.0, 6_000), 3),
+            "1,000 samples/s; 3,000 samples/s after the first batch of each epoch"
+        );
+        assert_eq!(
+            throughput(1_000.0, &steady(2.0, 6_000), 1),
+            "1,000 samples/s; 3,000 samples/s after the first batch"
+        );
+        assert_eq!(throughput(1_000.0, &steady(0.01, 60), 1), "1,000 samples/s", "too short for a rate");
+        assert_eq!(throughput(0.0, &steady(0.0, 0), 0), units::samples_per_second(0.0));
     }
 }
