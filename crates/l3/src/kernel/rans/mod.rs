@@ -209,7 +209,12 @@ pub(crate) struct Coded<'a> {
 #[cfg(target_arch = "x86_64")]
 fn gathers() -> bool {
     static GATHERS: LazyLock<bool> = LazyLock::new(|| {
-        let vendor = std::arch::x86_64::__cpuid(0);
+        #[allow(
+            unused_unsafe,
+            reason = "safe to call with this compiler, and not with the oldest one that is promised"
+        )]
+        // SAFETY: every processor of this architecture has the instruction, and leaf 0.
+        let vendor = unsafe { std::arch::x86_64::__cpuid(0) };
         [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).as_flattened() != b"AuthenticAMD"
     });
     *GATHERS
