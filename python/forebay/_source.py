@@ -13,7 +13,8 @@ from . import _native
 from ._errors import MissingFileError, UsageError
 from ._files import Data, FileList, as_data, files_request, is_url
 from ._function import check_named, given
-from ._pipeline import Pipeline, class_names
+from ._pipeline import Pipeline
+from ._pipeline_sources import class_names
 
 __all__ = ["Several", "Source", "as_pipeline", "on_data"]
 

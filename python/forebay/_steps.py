@@ -6,15 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 from ._audio import AudioSteps
+from ._warps import WarpSteps, listed
 
 __all__ = ["ImageSteps", "Steps"]
 
 
-def _listed(numbers: float | Sequence[float]) -> float | list[float]:
-    return list(numbers) if isinstance(numbers, Sequence) else numbers
-
-
-class ImageSteps:
+class ImageSteps(WarpSteps):
     """The image steps of a pipeline."""
 
     __slots__ = ()
@@ -52,7 +49,7 @@ class ImageSteps:
 
         `padding` pixels are added on each side first; with `pad_if_needed` also as many as are lacking. They are `fill`, and `mask_fill` in a mask.
         """
-        more = {"pad_if_needed": pad_if_needed or None, "fill": _listed(fill) or None, "mask_fill": mask_fill or None}
+        more = {"pad_if_needed": pad_if_needed or None, "fill": listed(fill) or None, "mask_fill": mask_fill or None}
         return self.step("random_crop", size=size, padding=padding, **more, **options)
 
     def random_resized_crop(
@@ -97,7 +94,7 @@ class ImageSteps:
         **options: Any,
     ) -> Self:
         """Resize to a shorter side drawn from `min_size`, but no longer side above `max_size`."""
-        return self.step("random_shortest_size", min_size=_listed(min_size), max_size=max_size, interpolation=interpolation, **options)
+        return self.step("random_shortest_size", min_size=listed(min_size), max_size=max_size, interpolation=interpolation, **options)
 
     def random_resize(self, min_size: int, max_size: int, interpolation: str = "bilinear", **options: Any) -> Self:
         """Resize to a shorter side from `min_size` to below `max_size`."""
@@ -155,10 +152,10 @@ class ImageSteps:
         """
         return self.step(
             "color_jitter",
-            brightness=_listed(brightness),
-            contrast=_listed(contrast),
-            saturation=_listed(saturation),
-            hue=_listed(hue),
+            brightness=listed(brightness),
+            contrast=listed(contrast),
+            saturation=listed(saturation),
+            hue=listed(hue),
             **options,
         )
 
@@ -215,7 +212,7 @@ class ImageSteps:
 
     def gaussian_blur(self, kernel_size: int | Sequence[int], sigma: float | Sequence[float] = (0.1, 2.0), **options: Any) -> Self:
         """Blur with a Gaussian kernel of odd size (one number, or x and y) and a standard deviation drawn from `sigma`."""
-        return self.step("gaussian_blur", kernel_size=_listed(kernel_size), sigma=_listed(sigma), **options)
+        return self.step("gaussian_blur", kernel_size=listed(kernel_size), sigma=listed(sigma), **options)
 
     def random_vertical_flip(self, p: float = 0.5, **options: Any) -> Self:
         """Flip vertically with probability `p`."""
@@ -245,8 +242,8 @@ class ImageSteps:
         """
         return self.step(
             "pad",
-            padding=_listed(padding),
-            fill=_listed(fill),
+            padding=listed(padding),
+            fill=listed(fill),
             padding_mode=padding_mode,
             mask_fill=mask_fill,
             **options,
@@ -265,7 +262,7 @@ class ImageSteps:
 
         Around it is `fill`, and `mask_fill` in a mask.
         """
-        return self.step("random_zoom_out", fill=_listed(fill), side_range=list(side_range), p=p, mask_fill=mask_fill, **options)
+        return self.step("random_zoom_out", fill=listed(fill), side_range=list(side_range), p=p, mask_fill=mask_fill, **options)
 
     def random_iou_crop(
         self,
@@ -306,122 +303,8 @@ class ImageSteps:
         `value` is one number, one per channel, or `"random"` for normally distributed values, of images in `float32`. Channels may
         be last or first.
         """
-        value = value if isinstance(value, str) else _listed(value)
+        value = value if isinstance(value, str) else listed(value)
         return self.step("random_erasing", p=p, scale=list(scale), ratio=list(ratio), value=value, **options)
-
-    def random_rotation(
-        self,
-        degrees: float | Sequence[float],
-        interpolation: str = "nearest",
-        expand: bool = False,
-        center: Sequence[float] | None = None,
-        fill: float | Sequence[float] = 0.0,
-        *,
-        mask_fill: int = 0,
-        **options: Any,
-    ) -> Self:
-        """Rotate by an angle of up to `degrees` either way, or between the two that are given, counterclockwise.
-
-        `interpolation` is `"nearest"` or `"bilinear"`; `center` is x and y in pixels. With `expand` the image becomes as large as the rotated one.
-        Outside of the image is `fill`, and `mask_fill` in a mask.
-        """
-        return self.step(
-            "random_rotation",
-            degrees=_listed(degrees),
-            interpolation=interpolation,
-            expand=expand,
-            center=None if center is None else list(center),
-            fill=_listed(fill),
-            mask_fill=mask_fill,
-            **options,
-        )
-
-    def random_affine(
-        self,
-        degrees: float | Sequence[float],
-        translate: Sequence[float] | None = None,
-        scale: Sequence[float] | None = None,
-        shear: float | Sequence[float] | None = None,
-        interpolation: str = "nearest",
-        fill: float | Sequence[float] = 0.0,
-        center: Sequence[float] | None = None,
-        *,
-        mask_fill: int = 0,
-        **options: Any,
-    ) -> Self:
-        """Rotate, translate, scale and shear by random amounts.
-
-        Parameters
-        ----------
-        degrees
-            Angle of up to so much either way, or between two, clockwise.
-        translate
-            Maximum shares of width and height.
-        scale
-            Smallest and largest factor.
-        shear
-            Degrees along x: up to that many either way, or between two; with four, between two along x and two along y.
-        interpolation
-            `"nearest"` or `"bilinear"`.
-        fill, mask_fill
-            Value outside of the image, and class outside of a mask.
-        center
-            What is rotated about, x and y in pixels. By default the center of the image.
-        """
-        return self.step(
-            "random_affine",
-            degrees=_listed(degrees),
-            translate=None if translate is None else list(translate),
-            scale=None if scale is None else list(scale),
-            shear=None if shear is None else _listed(shear),
-            interpolation=interpolation,
-            fill=_listed(fill),
-            mask_fill=mask_fill,
-            center=None if center is None else list(center),
-            **options,
-        )
-
-    def random_perspective(
-        self,
-        distortion_scale: float = 0.5,
-        p: float = 0.5,
-        interpolation: str = "bilinear",
-        fill: float | Sequence[float] = 0.0,
-        *,
-        mask_fill: int = 0,
-        **options: Any,
-    ) -> Self:
-        """Distort the perspective with probability `p`: corners move inwards by up to `distortion_scale` of half the size."""
-        return self.step(
-            "random_perspective",
-            distortion_scale=distortion_scale,
-            p=p,
-            interpolation=interpolation,
-            fill=_listed(fill),
-            mask_fill=mask_fill,
-            **options,
-        )
-
-    def elastic_transform(
-        self,
-        alpha: float | Sequence[float] = 50.0,
-        sigma: float | Sequence[float] = 5.0,
-        interpolation: str = "bilinear",
-        fill: float | Sequence[float] = 0.0,
-        *,
-        mask_fill: int = 0,
-        **options: Any,
-    ) -> Self:
-        """Move pixels by random distances, up to half of `alpha` pixels before a Gaussian of standard deviation `sigma` smooths them."""
-        return self.step(
-            "elastic_transform",
-            alpha=_listed(alpha),
-            sigma=_listed(sigma),
-            interpolation=interpolation,
-            fill=_listed(fill),
-            mask_fill=mask_fill,
-            **options,
-        )
 
     def random_apply(self, steps: Iterable[Mapping[str, Any]], p: float = 0.5, **options: Any) -> Self:
         """Apply all of `steps` with probability `p`, else none: `random_apply(Steps().color_jitter(0.4), p=0.8)`."""
@@ -457,7 +340,7 @@ class ImageSteps:
             magnitude=magnitude,
             num_magnitude_bins=num_magnitude_bins,
             interpolation=interpolation,
-            fill=None if fill is None else _listed(fill),
+            fill=None if fill is None else listed(fill),
             mask_fill=mask_fill,
             **options,
         )
@@ -479,7 +362,7 @@ class ImageSteps:
             "rand_augment_transform",
             config_str=config_str,
             interpolation=interpolation,
-            fill=_listed(fill),
+            fill=listed(fill),
             mask_fill=mask_fill,
             **options,
         )
@@ -498,7 +381,7 @@ class ImageSteps:
             "trivial_augment_wide",
             num_magnitude_bins=num_magnitude_bins,
             interpolation=interpolation,
-            fill=None if fill is None else _listed(fill),
+            fill=None if fill is None else listed(fill),
             mask_fill=mask_fill,
             **options,
         )
@@ -517,7 +400,7 @@ class ImageSteps:
             "auto_augment",
             policy=policy,
             interpolation=interpolation,
-            fill=None if fill is None else _listed(fill),
+            fill=None if fill is None else listed(fill),
             mask_fill=mask_fill,
             **options,
         )
@@ -554,7 +437,7 @@ class ImageSteps:
             alpha=alpha,
             all_ops=all_ops,
             interpolation=interpolation,
-            fill=None if fill is None else _listed(fill),
+            fill=None if fill is None else listed(fill),
             **options,
         )
 
