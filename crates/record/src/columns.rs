@@ -90,6 +90,16 @@ impl fmt::Display for ColumnType {
     }
 }
 
+/// The error of a column whose values cannot be read here.
+pub(crate) fn unreadable(column: &str, type_name: &str, shard: &str) -> Error {
+    Error::Unsupported {
+        location: ErrorLocation { shard: Some(shard.into()), ..ErrorLocation::default() },
+        what: "a column of this type",
+        found: format!("{column}: {type_name}").into(),
+        hint: "numbers, booleans, text, bytes and lists of numbers can be read: convert the column, or leave it out",
+    }
+}
+
 /// A value of a row.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cell {

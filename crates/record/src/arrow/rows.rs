@@ -10,8 +10,9 @@ use super::message::{Batch, Codec};
 use super::schema::{Column, Level, LevelKind};
 use super::values::{Numbers, bits, values};
 use super::{BUFFER_BYTES_MAX, Cell, ColumnType, FORMAT, Fault, Input, Parsed, damaged, reserved};
+use crate::columns::unreadable;
 use crate::compression::{Framing, inflate_framed, is_lz4_like_ours};
-use crate::error::{Error, ErrorLocation};
+use crate::error::Error;
 
 /// Reads some rows of a column in a batch, which are numbered from the first of the batch. `dictionary` are the values of the column's dictionary
 /// there, if it has one ([`read_dictionary`]).
@@ -98,15 +99,7 @@ pub fn read_column<I: Input>(input: &I, file: &ArrowFile, column: &Column, shard
 
 /// An error if a column's values cannot be read here, which names it and its type.
 pub fn refuse_unreadable(column: &Column, shard: &str) -> Result<(), Error> {
-    if column.is_readable() {
-        return Ok(());
-    }
-    Err(Error::Unsupported {
-        location: ErrorLocation { shard: Some(shard.into()), ..ErrorLocation::default() },
-        what: "a column of this type",
-        found: format!("{}: {}", column.name, column.type_name()).into(),
-        hint: "numbers, booleans, text, bytes and lists of numbers can be read: convert the column, or leave it out",
-    })
+    if column.is_readable() { Ok(()) } else { Err(unreadable(&column.name, &column.type_name(), shard)) }
 }
 
 /// A column of a batch that is being read.

@@ -5,7 +5,8 @@ use super::page::{ColumnPages, PageEntry};
 use super::schema::Column;
 use super::values::{cells, dictionary};
 use super::{Cell, FORMAT, Fault, Input, reserved};
-use crate::error::{Error, ErrorLocation};
+use crate::columns::unreadable;
+use crate::error::Error;
 
 /// Reads a page: the values of a dictionary, where it is one, otherwise its cells; and whether the first of them goes on with the last list
 /// of the page before. `others` are the values of the chunk's dictionary, if it has one.
@@ -65,15 +66,7 @@ pub fn read_chunk<I: Input>(
 
 /// An error if a column's values cannot be read here, which names it and its type.
 pub fn refuse_unreadable(column: &Column, shard: &str) -> Result<(), Error> {
-    if column.is_readable() {
-        return Ok(());
-    }
-    Err(Error::Unsupported {
-        location: ErrorLocation { shard: Some(shard.into()), ..ErrorLocation::default() },
-        what: "a column of this type",
-        found: format!("{}: {}", column.name, column.type_name()).into(),
-        hint: "numbers, booleans, text, bytes and lists of numbers can be read: convert the column, or leave it out",
-    })
+    if column.is_readable() { Ok(()) } else { Err(unreadable(&column.name, &column.type_name(), shard)) }
 }
 
 /// Adds the cells of the next page to those of the pages before.
