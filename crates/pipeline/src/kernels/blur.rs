@@ -30,6 +30,7 @@ pub(super) fn blocks<const BLOCK: usize>(count: usize) -> Option<impl Iterator<I
 /// What can be weighed: the bytes of a row, or such sums of them.
 pub(super) trait Value: Copy {
     /// Whether it is a sum, of 16 bits, and not a byte.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "only the kernels of x86-64 ask"))]
     const IS_SUM: bool;
 
     /// The level times 2⁷.

@@ -53,6 +53,7 @@ impl RowCoordinates {
 
     /// Which pixels of a row of so many have their nearest one in a picture of this height and width. `None`, if that is not known to be a
     /// range.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "only the kernels of x86-64 ask"))]
     pub(super) fn inside(&self, count: usize, [height, width]: [usize; 2]) -> Option<Range<usize>> {
         let numbers = [self.start[0], self.start[1], self.along[0], self.along[1]];
         if !self.is_affine() || numbers.iter().any(|number| !number.is_finite()) {
@@ -65,6 +66,7 @@ impl RowCoordinates {
     }
 
     /// The same for one of the two directions. What is computed for pixels, rounding included, only grows along a row, or only shrinks.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "only the kernels of x86-64 ask"))]
     fn inside_along(&self, direction: usize, count: usize, length: f32) -> Range<usize> {
         let (start, along) = (self.start[direction], self.along[direction]);
         let nearest = |x: usize| ((start + along * (x as f32 - self.middle)) + WHOLE) - WHOLE;
@@ -99,6 +101,7 @@ impl RowCoordinates {
 
 /// The first of `count` coordinates from which on `holds`, looked for from a guess on.
 #[inline(always)]
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "only the kernels of x86-64 ask"))]
 fn first(count: usize, guess: usize, holds: impl Fn(usize) -> bool) -> usize {
     if count == 0 || holds(0) {
         return 0;
